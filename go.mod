@@ -1,0 +1,3 @@
+module gladhand
+
+go 1.26

@@ -49,6 +49,10 @@ type Event struct {
 	// Base is how many bytes of Text earlier events of ID had shown already,
 	// when a Replace extends them; −1 when it does not extend them.
 	Base int
+	// Prior is what a projection to the other version must know of earlier
+	// events of ID. Package acp writes it when the event is appended and reads it
+	// when the event is shown; to others it is opaque bytes to keep. Nil for most.
+	Prior []byte
 	// By is who caused the event; nil for the session's agent.
 	By *Identity
 	At time.Time

@@ -1,0 +1,5 @@
+package tool
+
+import "os"
+
+func openNonblock(path string) (*os.File, error) { return os.Open(path) }

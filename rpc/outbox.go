@@ -1,0 +1,425 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// TryWriter is an optional method of a stream. TryWrite writes what can be
+// written without waiting and returns how much that was; (0, nil) means that
+// the stream is full. With it, a frame is written by whoever produced it;
+// without it, by a goroutine. New finds it by itself for Unix and TCP sockets;
+// a wrapper that changes the bytes of one must not pass the inner socket's on.
+type TryWriter interface {
+	TryWrite(p []byte) (n int, err error)
+}
+
+const (
+	// chunk is the most that one blocking write takes, so that the stall limit
+	// speaks of one frame: only a single longer frame is written whole.
+	chunk = 64 << 10
+	// keepSpare is the largest buffer that a connection keeps, keepBuffer the
+	// largest that is kept at all.
+	keepSpare, keepBuffer = 8 << 10, 256 << 10
+	// directRounds is how often a producer writes for others who produced
+	// meanwhile, before it leaves them to a goroutine.
+	directRounds = 2
+)
+
+var errFrameTooLarge = errors.New("the message is larger than a frame may be")
+
+// outbox is the one ordered writer of a connection: two buffers, one being
+// filled and one being written, swapped by whoever writes.
+type outbox struct {
+	w      io.Writer
+	try    TryWriter // nil: every write may block
+	limits Limits
+	// onFail is called once, without the lock, when a write fails or stalls.
+	onFail func(error)
+	// onDrained is called once, without the lock, when the box has been sealed
+	// and everything in it has been written or given up.
+	onDrained func()
+
+	mu sync.Mutex // guards what follows
+	// buf holds what was produced and is in nobody's hands yet.
+	buf   []byte
+	spare []byte // a written buffer, for the next frames
+	// unsent counts the bytes in buf and in the hands of the writer.
+	unsent int
+	// busy: somebody writes. Only the writer touches the stream.
+	busy   bool
+	sealed bool  // nothing more is accepted
+	cause  error // why it was sealed
+	broken bool  // nothing more is written
+	// waiters are the sends that wait for room, oldest first.
+	waiters []*waiter
+	stall   *time.Timer
+	// blockedAt is when the blocking write that runs now began.
+	blockedAt time.Time
+}
+
+// waiter is a send that waits for room.
+type waiter struct {
+	frames [][]byte      // what is left of it
+	empty  bool          // a flush: waits until nothing is unsent
+	done   chan struct{} // closed when all its frames are in the box, or err is set
+	err    error
+}
+
+// send queues frames in order and waits while there is no room for them.
+func (o *outbox) send(ctx context.Context, frames [][]byte) error {
+	for _, f := range frames {
+		if len(f) > o.limits.Frame {
+			return errFrameTooLarge
+		}
+	}
+	w := waiter{frames: frames}
+	o.mu.Lock()
+	if o.sealed {
+		defer o.mu.Unlock()
+		return closedError(o.cause)
+	}
+	if len(o.waiters) == 0 && o.admit(&w) {
+		o.kick()
+		return nil
+	}
+	return o.wait(ctx, &w)
+}
+
+// flush waits until everything produced so far has been written.
+func (o *outbox) flush(ctx context.Context) error {
+	o.mu.Lock()
+	if o.unsent == 0 && len(o.waiters) == 0 {
+		defer o.mu.Unlock()
+		if o.broken {
+			return closedError(o.cause)
+		}
+		return nil
+	}
+	return o.wait(ctx, &waiter{empty: true})
+}
+
+// wait queues w behind the other waiters. Called with the lock, which it releases.
+func (o *outbox) wait(ctx context.Context, w *waiter) error {
+	w.done = make(chan struct{})
+	o.waiters = append(o.waiters, w)
+	o.kick()
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, other := range o.waiters {
+		if other == w {
+			o.waiters = append(o.waiters[:i], o.waiters[i+1:]...)
+			o.admitWaiters() // those behind it may be smaller
+			o.kickLocked()
+			return ctx.Err()
+		}
+	}
+	return w.err // it got through at the same moment
+}
+
+// push queues a frame without waiting. It reports false when the frame would
+// leave more than the limit of replies unsent.
+func (o *outbox) push(frame []byte) bool {
+	o.mu.Lock()
+	if o.sealed {
+		o.mu.Unlock()
+		return true // nobody will read it; the end has been noted elsewhere
+	}
+	if o.unsent+len(frame)+1 > o.limits.UnsentReplies {
+		o.mu.Unlock()
+		return false
+	}
+	o.add(frame)
+	o.kick()
+	return true
+}
+
+// seal accepts last, if not nil, and then nothing more. What is queued is still
+// written unless drop is set. It reports false when the box was sealed before.
+func (o *outbox) seal(cause error, last []byte, drop bool) bool {
+	o.mu.Lock()
+	if o.sealed {
+		if drop && !o.broken {
+			o.fail(cause)
+		}
+		o.mu.Unlock()
+		return false
+	}
+	if last != nil {
+		o.add(last)
+	}
+	o.sealed, o.cause = true, cause
+	o.failWaiters()
+	if drop {
+		o.fail(cause)
+	}
+	if o.busy || len(o.buf) > 0 {
+		o.kick()
+		return true
+	}
+	o.mu.Unlock()
+	o.onDrained()
+	return true
+}
+
+// isSealed reports whether the end has been decided.
+func (o *outbox) isSealed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sealed
+}
+
+// fail drops everything. Called with the lock.
+func (o *outbox) fail(cause error) {
+	o.sealed, o.broken = true, true
+	if o.cause == nil {
+		o.cause = cause
+	}
+	o.unsent -= len(o.buf)
+	o.buf = nil
+	o.failWaiters()
+}
+
+func (o *outbox) failWaiters() {
+	for _, w := range o.waiters {
+		w.err = closedError(o.cause)
+		close(w.done)
+	}
+	o.waiters = nil
+}
+
+// add appends one frame to the box. Called with the lock.
+func (o *outbox) add(frame []byte) {
+	if o.buf == nil {
+		o.buf, o.spare = o.spare, nil
+		if o.buf == nil {
+			o.buf = takeBuffer()
+		}
+	}
+	before := len(o.buf)
+	if bytes.IndexByte(frame, '\n') >= 0 {
+		// White space in somebody's raw JSON would end the frame early.
+		v := jsontext.Value(bytes.Clone(frame))
+		if v.Compact() == nil {
+			frame = v
+		}
+		frame = bytes.ReplaceAll(frame, []byte("\n"), []byte(" "))
+	}
+	o.buf = append(append(o.buf, frame...), '\n')
+	o.unsent += len(o.buf) - before
+}
+
+// admit moves the frames of w into the box while there is room, and reports
+// whether w is done. Called with the lock.
+func (o *outbox) admit(w *waiter) bool {
+	for len(w.frames) > 0 {
+		if f := w.frames[0]; o.unsent > 0 && o.unsent+len(f)+1 > o.limits.Unsent {
+			return false
+		}
+		o.add(w.frames[0])
+		w.frames = w.frames[1:]
+	}
+	return !w.empty || o.unsent == 0
+}
+
+func (o *outbox) admitWaiters() {
+	for len(o.waiters) > 0 && o.admit(o.waiters[0]) {
+		close(o.waiters[0].done)
+		o.waiters = o.waiters[1:]
+	}
+	if len(o.waiters) == 0 {
+		o.waiters = nil
+	}
+}
+
+// wrote notes that n bytes are on their way. Called with the lock.
+func (o *outbox) wrote(n int) {
+	o.unsent -= n
+	if len(o.waiters) > 0 {
+		o.admitWaiters()
+	}
+}
+
+// kickLocked is kick for a caller that keeps the lock.
+func (o *outbox) kickLocked() {
+	if !o.busy && len(o.buf) > 0 {
+		o.busy = true
+		go o.drain(nil)
+	}
+}
+
+// kick has what is in the box written, by the caller when that cannot block.
+// Called with the lock, which it releases.
+func (o *outbox) kick() {
+	if o.busy || len(o.buf) == 0 {
+		o.mu.Unlock() // whoever is writing takes it along
+		return
+	}
+	o.busy = true
+	if o.try == nil {
+		o.mu.Unlock()
+		go o.drain(nil)
+		return
+	}
+	for range directRounds {
+		batch := o.buf
+		o.buf = nil
+		o.mu.Unlock()
+		n, err := o.try.TryWrite(batch)
+		if err != nil {
+			o.end(batch, err)
+			return
+		}
+		o.mu.Lock()
+		o.wrote(n)
+		if n < len(batch) {
+			o.mu.Unlock()
+			go o.drain(batch[n:])
+			return
+		}
+		o.recycle(batch)
+		if len(o.buf) == 0 {
+			o.idle()
+			return
+		}
+	}
+	o.mu.Unlock()
+	go o.drain(nil)
+}
+
+// recycle keeps a buffer that has been written: small ones here, where an idle
+// connection may hold them, larger ones where any connection finds them. Called
+// with the lock.
+func (o *outbox) recycle(b []byte) {
+	if o.spare == nil && cap(b) <= keepSpare {
+		o.spare = b[:0]
+	} else {
+		giveBuffer(b)
+	}
+}
+
+// idle ends the caller's time as the writer. Called with the lock, which it releases.
+func (o *outbox) idle() {
+	o.busy = false
+	drained := o.sealed
+	o.mu.Unlock()
+	if drained {
+		o.onDrained()
+	}
+}
+
+// end is idle after a failed write.
+func (o *outbox) end(rest []byte, err error) {
+	o.mu.Lock()
+	o.unsent -= len(rest)
+	fresh := !o.broken
+	if fresh {
+		o.fail(err)
+	}
+	o.busy = false
+	o.mu.Unlock()
+	if fresh {
+		o.onFail(err)
+	}
+	o.onDrained()
+}
+
+// drain writes batch, then what else there is, until nothing is left.
+func (o *outbox) drain(batch []byte) {
+	whole := batch
+	for {
+		for len(batch) > 0 {
+			part := batch[:cut(batch)]
+			o.startBlocking()
+			n, err := o.w.Write(part)
+			if o.stopBlocking(n); err != nil {
+				o.end(batch[n:], err)
+				return
+			}
+			batch = batch[n:]
+		}
+		o.mu.Lock()
+		if whole != nil {
+			o.recycle(whole)
+		}
+		if len(o.buf) == 0 {
+			o.idle()
+			return
+		}
+		batch, whole = o.buf, o.buf
+		o.buf = nil
+		o.mu.Unlock()
+	}
+}
+
+// cut returns how much of batch one write takes: whole frames up to chunk
+// bytes, or the first frame when that is longer.
+func cut(batch []byte) int {
+	if len(batch) <= chunk {
+		return len(batch)
+	}
+	if i := bytes.LastIndexByte(batch[:chunk], '\n'); i >= 0 {
+		return i + 1
+	}
+	return chunk + bytes.IndexByte(batch[chunk:], '\n') + 1
+}
+
+// startBlocking starts the stall limit for one write.
+func (o *outbox) startBlocking() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.blockedAt = time.Now()
+	if o.stall == nil {
+		o.stall = time.AfterFunc(o.limits.WriteStall, o.stalled)
+	} else {
+		o.stall.Reset(o.limits.WriteStall)
+	}
+}
+
+func (o *outbox) stopBlocking(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.blockedAt = time.Time{}
+	o.stall.Stop()
+	o.wrote(n)
+}
+
+// stalled runs when a write has taken too long. A timer that fired for an
+// earlier write finds a younger one, or none.
+func (o *outbox) stalled() {
+	o.mu.Lock()
+	if o.blockedAt.IsZero() || time.Since(o.blockedAt) < o.limits.WriteStall || o.broken {
+		o.mu.Unlock()
+		return
+	}
+	o.fail(errStalled)
+	o.mu.Unlock()
+	o.onFail(errStalled)
+}
+
+// buffers holds written buffers of more than keepSpare bytes.
+var buffers sync.Pool // of *[]byte
+
+func takeBuffer() []byte {
+	if b, ok := buffers.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, 2<<10)
+}
+
+func giveBuffer(b []byte) {
+	if cap(b) <= keepBuffer {
+		buffers.Put(&b)
+	}
+}

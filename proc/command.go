@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"gladhand"
 )
 
 const (
@@ -101,7 +99,7 @@ func (c *Command) Start() (*Process, error) {
 	}
 	if c.Dir != "" {
 		if fi, err := os.Stat(c.Dir); err != nil || !fi.IsDir() {
-			return nil, gladhand.Errorf(gladhand.CodeNotFound, gladhand.ReasonNotFound, "the working directory %s does not exist", c.Dir)
+			return nil, notFound("the working directory %s does not exist", c.Dir)
 		}
 	}
 	closeOnExecAll()
@@ -121,6 +119,9 @@ func (c *Command) Start() (*Process, error) {
 	}
 	p.group.prepare(p.cmd)
 	if err := p.cmd.Start(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fail(notFound("the program %s, or the interpreter it names, does not exist", c.Path))
+		}
 		return fail(failed(unwrapPath(err), "%s cannot be started", c.Path))
 	}
 	p.pid = p.cmd.Process.Pid
@@ -312,7 +313,7 @@ func (c *Command) lookPath() (string, error) {
 	if strings.ContainsRune(path, filepath.Separator) || strings.ContainsRune(path, '/') {
 		return path, nil
 	}
-	missing := gladhand.Errorf(gladhand.CodeNotFound, gladhand.ReasonNotFound, "there is no program %q: install it, or give its whole path", path)
+	missing := notFound("there is no program %q: install it, or give its whole path", path)
 	if path == "" {
 		return "", missing
 	}

@@ -132,6 +132,10 @@ func unavailable(format string, args ...any) *gladhand.Error {
 	return gladhand.Errorf(gladhand.CodeInternal, gladhand.ReasonUnavailable, format, args...)
 }
 
+func notFound(format string, args ...any) *gladhand.Error {
+	return gladhand.Errorf(gladhand.CodeNotFound, gladhand.ReasonNotFound, format, args...)
+}
+
 // failed is for what the system refused: a full disk, a read-only file system,
 // a missing permission.
 func failed(err error, format string, args ...any) *gladhand.Error {

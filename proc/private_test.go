@@ -64,11 +64,9 @@ func TestLinksAreRefused(t *testing.T) {
 		t.Errorf("the target's mode became %o", m)
 	}
 	for _, name := range []string{"daemon.lock", "daemon.sock"} {
-		for _, link := range []func(string, string) error{os.Symlink, os.Link} {
-			dir := fmt.Sprintf("%s/%s%p", d, name, link)[:len(d)+13]
-			must(t, os.MkdirAll(dir, 0o700))
-			os.Remove(dir + "/" + name)
-			must(t, link(victim, dir+"/"+name))
+		for i, link := range []func(string, string) error{os.Symlink, os.Link} {
+			dir := fmt.Sprintf("%s/%s%d", d, name, i)
+			must(t, os.Mkdir(dir, 0o700), link(victim, dir+"/"+name))
 			_, err := Listen(Place{dir, dir + "/daemon.sock"})
 			wantReason(t, err, gladhand.ReasonBlocked)
 			if _, err := os.Lstat(dir + "/" + name); err != nil {

@@ -1,0 +1,353 @@
+package store
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gladhand"
+
+	"zombiezen.com/go/sqlite"
+)
+
+const (
+	// maxBatch and maxBatchBytes bound one transaction, and so how long the first
+	// item of a batch waits for the last.
+	maxBatch      = 512
+	maxBatchBytes = 4 << 20
+	// busyWait is how long a batch waits for a lock that somebody outside holds.
+	busyWait = 30 * time.Second
+	// probeEvery is how often the writer tries a commit while the last one failed.
+	probeEvery = time.Second
+	// checkpointPages is how long the write-ahead log may grow before it is moved
+	// into the database: 4 MiB.
+	checkpointPages = 1000
+	// purgeRows is how many events of a deleted session go in one transaction.
+	purgeRows = 500
+)
+
+// item is a queued write.
+type item struct {
+	fn   func(*Tx) error
+	done func(error)
+	err  error // of fn itself
+}
+
+// writer owns the writing connection. All but the queue belongs to its
+// goroutine, run.
+type writer struct {
+	c   *conn
+	dir string
+	log *slog.Logger
+	// maxItems and busyWait are the settings of this store.
+	maxItems int
+	busyWait time.Duration
+
+	mu     sync.Mutex // guards queue, head, closed; held for moments
+	queue  []item
+	head   int // queue[head:] waits
+	closed bool
+	wake   chan struct{} // one slot: something changed
+	ended  chan struct{} // closed when run returns
+
+	health atomic.Pointer[gladhand.Error]
+
+	tx    Tx
+	batch []item
+	upkeep
+}
+
+// upkeep is what the writer remembers for the work it does beside writing.
+type upkeep struct {
+	purging   bool // there are graves
+	commits   int  // since the last look at the write-ahead log
+	bytes     int  // written since then
+	ckptError bool // the last checkpoint failed
+}
+
+// add queues an item, or returns false when the writer has been closed.
+func (w *writer) add(it item) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.queue = append(w.queue, it)
+	w.signal()
+	return true
+}
+
+func (w *writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close makes run return after what is queued.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.signal()
+	w.mu.Unlock()
+	<-w.ended
+}
+
+// pop takes the first item of the queue.
+func (w *writer) pop() (item, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.head == len(w.queue) {
+		return item{}, false
+	}
+	it := w.queue[w.head]
+	w.queue[w.head] = item{} // let go of what it holds
+	w.head++
+	if w.head == len(w.queue) {
+		w.head = 0
+		if w.queue = w.queue[:0]; cap(w.queue) > 4*maxBatch {
+			w.queue = nil
+		}
+	}
+	return it, true
+}
+
+func (w *writer) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
+// run commits batch after batch until close.
+func (w *writer) run() {
+	defer close(w.ended)
+	probe := time.NewTimer(probeEvery)
+	defer probe.Stop()
+	for {
+		if it, ok := w.pop(); ok {
+			w.commit(it)
+			continue
+		}
+		if w.isClosed() {
+			return // close queued nothing behind it
+		}
+		if w.purging && w.health.Load() == nil {
+			w.purge()
+			continue
+		}
+		var due <-chan time.Time
+		if w.health.Load() != nil {
+			probe.Reset(probeEvery)
+			due = probe.C
+		}
+		select {
+		case <-w.wake:
+		case <-due:
+			w.report(w.probe())
+		}
+	}
+}
+
+// commit makes a transaction of first and what is queued behind it.
+func (w *writer) commit(first item) {
+	w.batch = w.batch[:0]
+	w.tx.bytes, w.tx.fatal, w.tx.buried = 0, nil, false
+	err := w.begin()
+	if err == nil {
+		err = w.fill(first)
+	} else {
+		// All that waited meanwhile has waited long enough.
+		for it, ok := first, true; ok; it, ok = w.pop() {
+			w.batch = append(w.batch, it)
+		}
+	}
+	if err == nil {
+		err = w.c.exec(qCommit)
+	}
+	if err != nil {
+		w.abandon()
+		err = typed(err, w.dir)
+	} else {
+		w.commits++
+		w.bytes += w.tx.bytes
+		w.purging = w.purging || w.tx.buried
+	}
+	w.report(err)
+	for i, it := range w.batch {
+		w.batch[i] = item{}
+		if it.err == nil {
+			it.err = err
+		}
+		if it.done != nil {
+			it.done(it.err)
+		}
+	}
+	if err == nil {
+		w.checkpoint()
+	}
+}
+
+// fill applies items until the queue is empty or the batch is full. Its error is
+// that of the transaction.
+func (w *writer) fill(it item) error {
+	for {
+		it.err = w.apply(it.fn)
+		w.batch = append(w.batch, it)
+		if w.tx.fatal != nil {
+			return w.tx.fatal
+		}
+		if len(w.batch) >= w.maxItems || w.tx.bytes >= maxBatchBytes {
+			return nil
+		}
+		var ok bool
+		if it, ok = w.pop(); !ok {
+			return nil
+		}
+	}
+}
+
+// apply runs fn in a savepoint. An error of the savepoint itself, or one that
+// took the whole transaction back, is in tx.fatal.
+func (w *writer) apply(fn func(*Tx) error) error {
+	if err := w.c.exec(qSavepoint); err != nil {
+		w.tx.fatal = err
+		return nil
+	}
+	err := w.call(fn)
+	if w.tx.fatal != nil {
+		return nil // the item shares its batch's error
+	}
+	if err != nil {
+		clear(w.tx.keys)
+		if e := w.c.exec(qRollbackTo); e != nil {
+			w.tx.fatal = e
+			return err
+		}
+	}
+	if e := w.c.exec(qRelease); e != nil {
+		w.tx.fatal = e
+	}
+	return err
+}
+
+// call runs fn, and makes a panic an error: it must not take the other items
+// with it.
+func (w *writer) call(fn func(*Tx) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.log.Error("store: a write panicked", "panic", p, "stack", string(debug.Stack()))
+			for _, st := range w.c.prepared {
+				if st != nil {
+					_ = st.Reset()
+				}
+			}
+			err = fmt.Errorf("a write panicked: %v", p)
+		}
+	}()
+	return fn(&w.tx)
+}
+
+// begin takes SQLite's write lock. When somebody outside holds it, it waits,
+// with SQLite's back-off, and says so.
+func (w *writer) begin() error {
+	start := time.Now()
+	warned := false
+	for {
+		err := w.c.exec(qBegin)
+		if err == nil || !isBusy(err) || time.Since(start) >= w.busyWait {
+			return err
+		}
+		if !warned {
+			warned = true
+			w.log.Warn("store: another program holds the database locked, waiting", "dir", w.dir)
+		}
+	}
+}
+
+// abandon takes a transaction back whose commit failed.
+func (w *writer) abandon() {
+	clear(w.tx.keys)
+	if !w.c.AutocommitEnabled() {
+		if err := w.c.exec(qRollback); err != nil {
+			w.log.Error("store: roll back", "err", err)
+		}
+	}
+	// When only the sync failed, the pages of the failed transaction are in the
+	// write-ahead log, and a crash could bring back what was reported as not
+	// stored. Whatever is written next goes over them; so write.
+	_ = w.probe()
+}
+
+// probe commits a transaction that changes nothing.
+func (w *writer) probe() error { return typed(w.c.exec(qTouch), w.dir) }
+
+// report keeps what a commit says about the store's health, and logs a change.
+func (w *writer) report(err error) {
+	if err == nil {
+		if w.health.Swap(nil) != nil {
+			w.log.Info("store: works again", "dir", w.dir)
+		}
+		return
+	}
+	e := asError(err)
+	if old := w.health.Swap(e); old == nil || old.Message != e.Message {
+		w.log.Error("store: nothing can be stored", "err", e.Message, "cause", e.Err)
+	}
+}
+
+// checkpoint moves the write-ahead log into the database when it has grown.
+func (w *writer) checkpoint() {
+	if w.commits < 64 && w.bytes < checkpointPages*4096/2 {
+		return
+	}
+	w.commits, w.bytes = 0, 0
+	var pages int64
+	if _, err := w.c.one(qCheckpointLook, func(st *sqlite.Stmt) { pages = st.ColumnInt64(1) }); err == nil && pages < checkpointPages {
+		return
+	}
+	w.checkpointed(w.c.exec(qCheckpoint))
+}
+
+// checkpointed logs a failing checkpoint once. What was acknowledged is safe in
+// the write-ahead log, which grows until a checkpoint succeeds.
+func (w *writer) checkpointed(err error) {
+	if err != nil && !w.ckptError {
+		w.log.Error("store: the write-ahead log cannot be moved into the database; it stays, and grows", "dir", w.dir, "err", err)
+	}
+	w.ckptError = err != nil
+}
+
+// purge removes some of what deleted sessions left.
+func (w *writer) purge() {
+	err := w.begin()
+	if err == nil {
+		if err = w.dig(); err == nil {
+			err = w.c.exec(qCommit)
+		}
+		if err != nil {
+			w.abandon()
+		}
+	}
+	w.report(typed(err, w.dir))
+	w.commits++
+	w.checkpoint()
+}
+
+func (w *writer) dig() error {
+	var key int64
+	found, err := w.c.one(qGrave, func(st *sqlite.Stmt) { key = st.ColumnInt64(0) })
+	if err != nil || !found {
+		w.purging = w.purging && found
+		return err
+	}
+	if err := w.c.exec(qDigGrave, position(key, 0), position(key, maxSeq), int64(purgeRows)); err != nil {
+		return err
+	}
+	if w.c.Changes() < purgeRows {
+		return w.c.exec(qDeleteGrave, key)
+	}
+	return nil
+}

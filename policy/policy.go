@@ -130,7 +130,8 @@ func (o Outcome) String() string { return [...]string{"ask", "allow", "deny"}[o]
 // Decision is the answer of [Decide].
 type Decision struct {
 	Outcome Outcome
-	// Reason says why, in one sentence for people and for the model.
+	// Reason says why: for Deny in sentences for people and the model, for Ask in
+	// a few words that fit in parentheses behind the question, or none.
 	Reason string
 	// Rule, when Outcome is Ask, is what "always" would remember; empty where
 	// always is not offered. AlwaysName is that option's text.
@@ -165,18 +166,14 @@ func Decide(s Settings, a gladhand.Action) Decision {
 
 func why(s Settings, a gladhand.Action, outside []string) string {
 	switch {
-	case a.Effect == gladhand.EffectRun && a.Confinement != "":
-		return fmt.Sprintf("It runs a command (%s).", a.Confinement)
-	case a.Effect == gladhand.EffectRun:
-		return "It runs a command."
 	case len(outside) > 0:
-		return fmt.Sprintf("%s is outside the workspace.", outside[0])
+		return "outside the workspace"
+	case a.Effect == gladhand.EffectRun:
+		return a.Confinement
 	case guardedPath(s.Workspace, a.Paths) != "":
-		return fmt.Sprintf("%s is part of the repository's machinery.", guardedPath(s.Workspace, a.Paths))
-	case a.Effect == gladhand.EffectEdit:
-		return "It changes files."
+		return "inside .git"
 	}
-	return "It is not known to be harmless."
+	return ""
 }
 
 // rule names the permission: the exact command where it runs, or the effect on

@@ -1,0 +1,315 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"gladhand"
+	"gladhand/acp"
+	"gladhand/model"
+	"gladhand/policy"
+	"gladhand/tool"
+)
+
+const (
+	// livePause is the least time between two updates of a running call's output,
+	// liveLimit how much of it they show.
+	livePause = 100 * time.Millisecond
+	liveLimit = 16 << 10
+	// maxArgs bounds a call's arguments, so that no event is over 4 MiB.
+	maxArgs = 1 << 20
+)
+
+// The options of an ask.
+const (
+	optionAllow  = "allow"
+	optionAlways = "always"
+	optionReject = "reject"
+)
+
+// errCancelled says that the turn was cancelled while a question was open.
+var errCancelled = gladhand.Errorf(gladhand.CodeCancelled, "", "the turn was cancelled")
+
+// errMoved says that an answer was given to something that is no longer so.
+var errMoved = errors.New("not done: what this depends on changed after it was shown and before it was allowed. Look again and repeat the call on what is there now")
+
+// announce gives a call its id and shows it as pending.
+func (r *run) announce(ctx context.Context, c model.Call) (call, error) {
+	c.ID = "call_" + gladhand.NewID()
+	out := call{Call: c}
+	args := jsontext.Value(c.Args)
+	if s := strings.TrimSpace(string(args)); s == "" || s == "null" {
+		args = jsontext.Value("{}")
+	}
+	out.Args = json.RawMessage(args)
+	shown := out.Args
+	switch {
+	case len(args) > maxArgs:
+		out.malformed = fmt.Errorf("the arguments are over %d bytes", maxArgs)
+	case !args.IsValid(): // duplicate names and bad UTF-8 too
+		out.malformed = errors.New("the arguments are not valid JSON")
+		if json.Valid(args) {
+			out.malformed = errors.New("the arguments have a name twice")
+		}
+	case args.Kind() != '{':
+		out.malformed = errors.New("the arguments are not a JSON object")
+	}
+	if out.malformed != nil {
+		shown, _ = json.Marshal(map[string]string{"malformed": tool.Cut(string(args), liveLimit)})
+		out.Args = json.RawMessage("{}") // what history holds is valid
+	}
+	state := acp.ToolState{ID: c.ID, Name: c.Name, Title: c.Name, Kind: "other", Status: "pending", RawInput: shown}
+	if t := r.a.tools[c.Name]; t != nil {
+		state.Kind = t.Spec().Kind
+		if out.malformed == nil {
+			state.Title = t.Title(out.Args)
+		}
+	}
+	r.talk.call(r.t.ID(), out.Call)
+	return out, r.emit(ctx, acp.ToolCall(state))
+}
+
+// perform takes an announced call to its end. An error means that the turn
+// cannot go on; whatever else goes wrong is the call's result.
+func (r *run) perform(ctx context.Context, c call) error {
+	prepared, err := r.prepare(ctx, c)
+	if err != nil {
+		return r.fail(ctx, c, err)
+	}
+	shown, err := prepared.Digest()
+	if err != nil {
+		return r.fail(ctx, c, err)
+	}
+	begin := shownState(c, prepared)
+	d := policy.Decide(policy.Of(r.t.Info()), prepared.Action)
+	switch d.Outcome {
+	case policy.Deny:
+		return r.fail(ctx, c, errors.New("Denied: "+d.Reason))
+	case policy.Ask:
+		if err := r.emit(ctx, acp.ToolUpdate(begin)); err != nil {
+			return err
+		}
+		if refusal, err := r.ask(ctx, c, begin, d, shown); err != nil {
+			return err
+		} else if refusal != "" {
+			return r.fail(ctx, c, errors.New(refusal))
+		}
+		begin = acp.ToolState{ID: c.ID}
+	}
+	if now, err := prepared.Digest(); err != nil {
+		return r.fail(ctx, c, err)
+	} else if now != shown {
+		return r.fail(ctx, c, errMoved)
+	}
+	begin.Status = "in_progress"
+	if err := r.emit(ctx, acp.ToolUpdate(begin)); err != nil {
+		return err
+	}
+	result, err := r.execute(ctx, c, prepared)
+	if ctx.Err() != nil {
+		return ctx.Err() // the session closes the call
+	}
+	if err != nil {
+		return r.fail(ctx, c, err)
+	}
+	return r.finish(ctx, c, prepared, result)
+}
+
+// prepare finds the tool and has it look at the call.
+func (r *run) prepare(ctx context.Context, c call) (prepared *tool.Call, err error) {
+	t := r.a.tools[c.Name]
+	if t == nil {
+		names := make([]string, 0, len(r.a.specs))
+		for _, s := range r.a.specs {
+			names = append(names, s.Name)
+		}
+		return nil, fmt.Errorf("there is no tool %q; there are %s", c.Name, strings.Join(names, ", "))
+	}
+	if c.malformed != nil {
+		return nil, fmt.Errorf("nothing was run: %w. Send the call again", c.malformed)
+	}
+	defer r.recovered(c, &err)
+	return t.Prepare(ctx, r.env, c.Args)
+}
+
+// ask puts the question and waits. A refusal is what the model is told.
+func (r *run) ask(ctx context.Context, c call, state acp.ToolState, d policy.Decision, digest string) (refusal string, err error) {
+	title := state.Title
+	if d.Reason != "" {
+		title += " (" + d.Reason + ")"
+	}
+	state.Status, state.RawInput = "pending", c.Args
+	options := []gladhand.Option{{ID: optionAllow, Name: "Allow", Kind: gladhand.AllowOnce}}
+	if d.Rule != "" {
+		options = append(options, gladhand.Option{ID: optionAlways, Name: d.AlwaysName, Kind: gladhand.AllowAlways})
+	}
+	options = append(options, gladhand.Option{ID: optionReject, Name: "Deny", Kind: gladhand.RejectOnce})
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	v, err := r.t.Ask(ctx, gladhand.Ask{
+		Title: title, ToolCall: acp.AskedToolCall(state), Options: options, Digest: digest, Rule: d.Rule,
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case v.Settled == gladhand.SettledCancelled:
+		return "", errCancelled
+	case v.Allowed():
+		return "", nil
+	}
+	return denial(v), nil
+}
+
+// denial tells the model that, why, and by whom it was denied.
+func denial(v gladhand.Verdict) string {
+	switch v.Settled {
+	case gladhand.SettledExpired:
+		return "Denied: nobody answered in time. Nothing was done."
+	case gladhand.SettledDenied:
+		return "Denied: nobody is there who could allow it. Nothing was done."
+	case gladhand.SettledByRule:
+		return "Denied by a remembered rule. Nothing was done."
+	}
+	who := ""
+	if v.By != nil && v.By.Display() != "" {
+		who = " by " + v.By.Display()
+	}
+	if v.Answer.Reason != "" {
+		return fmt.Sprintf("Denied%s: %s. Nothing was done.", who, strings.TrimRight(v.Answer.Reason, ". "))
+	}
+	return fmt.Sprintf("Denied%s. Nothing was done.", who)
+}
+
+// execute has the effect, and shows output while it comes.
+func (r *run) execute(ctx context.Context, c call, p *tool.Call) (result tool.Result, err error) {
+	out := tool.NewOutput(tool.MaxResult, r.env.OutputDir)
+	stop := r.follow(ctx, c.ID, out)
+	defer stop()
+	defer r.recovered(c, &err)
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	return p.Run(ctx, out)
+}
+
+// follow emits the output of a running call, bounded and at a bounded rate. The
+// returned function ends it and waits for that.
+func (r *run) follow(ctx context.Context, id string, out *tool.Output) (stop func()) {
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		pause := time.NewTimer(0)
+		defer pause.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-pause.C:
+			}
+			select {
+			case <-done:
+				return
+			case <-out.Changed():
+			}
+			update := acp.ToolUpdate(acp.ToolState{ID: id, Content: []json.RawMessage{acp.ContentText(out.Text(liveLimit))}})
+			if r.emit(ctx, update) != nil {
+				return
+			}
+			pause.Reset(livePause)
+		}
+	}()
+	return func() {
+		close(done)
+		<-gone
+	}
+}
+
+// recovered makes a panic of a tool the call's error.
+func (r *run) recovered(c call, err *error) {
+	if p := recover(); p != nil {
+		r.a.opts.Log.Error("a tool panicked", "tool", c.Name, "panic", p, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("the tool %s failed inside; its effect is unknown", c.Name)
+	}
+}
+
+// fail ends a call that did not do what it should.
+func (r *run) fail(ctx context.Context, c call, why error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return r.finish(ctx, c, nil, tool.Result{Text: why.Error(), Failed: true})
+}
+
+// finish ends a call with its result. What was shown of a file's change stays
+// shown when it was made; the text about it is then in the raw output.
+func (r *run) finish(ctx context.Context, c call, p *tool.Call, result tool.Result) error {
+	text := strings.ToValidUTF8(tool.Cut(result.Text, tool.MaxResult), "\uFFFD")
+	state := acp.ToolState{ID: c.ID, Status: "completed"}
+	if result.Failed {
+		state.Status = "failed"
+	}
+	if p != nil && len(p.Diffs) > 0 && !result.Failed {
+		state.RawOutput, _ = json.Marshal(rawText{text})
+	} else {
+		state.Content = []json.RawMessage{acp.ContentText(text)}
+		if result.Raw != nil {
+			state.RawOutput, _ = json.Marshal(result.Raw)
+		}
+	}
+	r.talk.result(c.ID, text, result.Failed)
+	return r.emit(ctx, acp.ToolUpdate(state))
+}
+
+// rawText is the raw output of a call whose content is a diff.
+type rawText struct {
+	Text string `json:"text"`
+}
+
+// shownState is what people see of a prepared call before it is allowed.
+func shownState(c call, p *tool.Call) acp.ToolState {
+	state := acp.ToolState{ID: c.ID, Title: p.Title}
+	for _, l := range p.Locations {
+		state.Locations = append(state.Locations, acp.Location{Path: l.Path, Line: l.Line})
+	}
+	for _, d := range p.Diffs {
+		state.Content = append(state.Content, acp.ContentDiff(d.Path, d.Old, d.New))
+	}
+	// A title is one short line; a command is shown whole before it is allowed.
+	if cmd := p.Action.Command; cmd != "" && !strings.HasSuffix(p.Title, cmd) {
+		state.Content = append(state.Content, acp.ContentText(cmd))
+	}
+	return state
+}
+
+// titleOf is the first line of a prompt, at most 60 characters, cut at a word.
+func titleOf(text string) string {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(strings.Map(func(c rune) rune {
+			if c < ' ' || c == 0x7f {
+				return ' '
+			}
+			return c
+		}, line))
+		if len(words) == 0 {
+			continue
+		}
+		title := []rune(strings.Join(words, " "))
+		if len(title) <= 60 {
+			return string(title)
+		}
+		cut := string(title[:59])
+		if i := strings.LastIndexByte(cut, ' '); i > 30 {
+			cut = cut[:i]
+		}
+		return cut + "…"
+	}
+	return ""
+}

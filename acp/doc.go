@@ -31,6 +31,6 @@
 // [Project] gives an event in a reader's version: the bytes as they came, or the
 // pure projection of docs/projection.md. It depends on nothing but the event, so
 // it is made once for all readers of that version. [ProjectOwn] does the same for
-// our own updates, for clients that know plain ACP only, and [Fit] leaves out
-// what a v1 client did not opt into.
+// our own updates, for clients that know plain ACP only, and [Fit] leaves out what a
+// v1 client did not opt into.
 package acp

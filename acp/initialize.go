@@ -31,8 +31,7 @@ type Initialize struct {
 type ClientCaps struct {
 	ReadFile, WriteFile bool // v1: fs/read_text_file, fs/write_text_file
 	Form, URL           bool // elicitation
-	BooleanOptions      bool // v1: configuration options that are on or off
-	OptIns                   // v1: updates it wants to be sent; all set in v2
+	OptIns                   // v1: what it wants to be sent; all set in v2
 }
 
 // Supported are the versions spoken, as errors name them.
@@ -88,17 +87,17 @@ func parseCaps(caps []byte, v2 bool) ClientCaps {
 	elicit := get(caps, "elicitation")
 	c := ClientCaps{Form: isObject(get(elicit, "form")), URL: isObject(get(elicit, "url"))}
 	if v2 {
-		c.BooleanOptions = true
-		c.OptIns = OptIns{Notices: true, Compaction: true, Plans: true}
+		c.OptIns = OptIns{Notices: true, Compaction: true, Booleans: true, Plans: true, Subagents: true}
 		return c
 	}
 	fs, session := get(caps, "fs"), get(caps, "session")
 	c.ReadFile, c.WriteFile = isTrue(get(fs, "readTextFile")), isTrue(get(fs, "writeTextFile"))
-	c.BooleanOptions = isObject(get(get(session, "configOptions"), "boolean"))
 	c.OptIns = OptIns{
 		Notices:    isObject(get(session, "notices")),
 		Compaction: isObject(get(session, "compaction")),
+		Booleans:   isObject(get(get(session, "configOptions"), "boolean")),
 		Plans:      isObject(get(caps, "plan")),
+		Subagents:  isObject(get(caps, "subagents")),
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -25,17 +26,19 @@ func ProjectOwn(e *gladhand.Event, to int, notices bool) []json.RawMessage {
 	return one(MessageChunk("interrupted-"+strconv.FormatUint(uint64(e.First), 10), text))
 }
 
-// OptIns are the updates of v1 that a client gets only when it asked for them.
+// OptIns are what a v1 client is sent only when it asked for it.
 type OptIns struct {
 	Notices    bool // session.notices
 	Compaction bool // session.compaction
+	Booleans   bool // session.configOptions.boolean: options that are on or off
 	Plans      bool // plan: plan_update and plan_removed
+	Subagents  bool // subagents: subagent_update and session_message(_chunk)
 }
 
-// Fit makes of updates for a v1 client what it may be sent: without the opt-in a
-// notice becomes a message of the agent's, a compaction is left out, and an
-// identified plan becomes the only plan. The argument is not changed; it is
-// returned when all of it may be sent. v2 needs none of this.
+// Fit makes of e's updates for a v1 client what it may be sent: without the opt-in
+// a notice becomes a message of the agent's, an identified plan becomes the only
+// plan, and the rest is left out. The argument is not changed; it is returned when
+// all of it may be sent. v2 needs none of this.
 func Fit(e *gladhand.Event, updates []json.RawMessage, in OptIns) []json.RawMessage {
 	switch e.Tag {
 	case TagNotice:
@@ -45,6 +48,14 @@ func Fit(e *gladhand.Event, updates []json.RawMessage, in OptIns) []json.RawMess
 	case TagCompaction, TagCompactionChunk:
 		if !in.Compaction {
 			return nil
+		}
+	case TagSubagent, TagSessionMessage, TagSessionMessageChunk:
+		if !in.Subagents {
+			return nil
+		}
+	case TagConfigOption:
+		if !in.Booleans {
+			return withoutBooleans(updates)
 		}
 	case TagPlanUpdate:
 		if !in.Plans && e.Version == V1 {
@@ -64,4 +75,25 @@ func noticeAsMessage(e *gladhand.Event) json.RawMessage {
 		text += "\n" + d
 	}
 	return MessageChunk("notice-"+strconv.FormatUint(uint64(e.First), 10), text)
+}
+
+func withoutBooleans(updates []json.RawMessage) []json.RawMessage {
+	fit := make([]json.RawMessage, len(updates))
+	for i, u := range updates {
+		fit[i] = u
+		if bytes.Contains(u, []byte(`"boolean"`)) {
+			fit[i] = mapMember(u, "configOptions", WithoutBooleans)
+		}
+	}
+	return fit
+}
+
+// WithoutBooleans leaves out of an array of options those that are on or off.
+func WithoutBooleans(options []byte) []byte {
+	return mapItems(options, func(o []byte) [][]byte {
+		if getStr(o, "type") == "boolean" {
+			return nil
+		}
+		return [][]byte{o}
+	})
 }

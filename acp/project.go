@@ -84,7 +84,11 @@ func setTag(tag string) func(string, []byte) (string, []byte) {
 func messageID(e *gladhand.Event) string {
 	id := idOf(e)
 	if id == "" {
-		id = "#" + strconv.FormatUint(uint64(max(e.Opens, min(e.First, 1))), 10)
+		opens := e.Opens
+		if opens == 0 {
+			opens = e.First
+		}
+		id = "#" + strconv.FormatUint(uint64(opens), 10)
 	}
 	return id + string(e.Prior)
 }

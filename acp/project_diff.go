@@ -130,8 +130,9 @@ func diffToV1(item []byte) [][]byte {
 	}
 	eachItem(get(item, "changes"), func(s gladhand.Span) bool {
 		change := get(item, "changes")[s.Start:s.End]
-		if path := getStr(change, "path"); !told[path] {
-			items = append(items, contentItem(changeInWords(change, path)))
+		path, from := getStr(change, "path"), getStr(change, "oldPath")
+		if from != "" || !told[path] {
+			items = append(items, contentItem(changeInWords(change, from, path)))
 		}
 		return true
 	})
@@ -141,13 +142,13 @@ func diffToV1(item []byte) [][]byte {
 	return items
 }
 
-func changeInWords(change []byte, path string) string {
+func changeInWords(change []byte, from, path string) string {
 	op := getStr(change, "operation")
 	verb, ok := map[string]string{"add": "Added", "delete": "Deleted", "modify": "Changed", "move": "Moved", "copy": "Copied"}[op]
 	if !ok {
 		verb = op
 	}
-	if from := getStr(change, "oldPath"); from != "" {
+	if from != "" {
 		return verb + " " + from + " to " + path
 	}
 	return verb + " " + path

@@ -33,6 +33,10 @@ type Run struct {
 // numbers.
 func NewRun(e *gladhand.Event) *Run { return &Run{first: e, last: e, n: 1, made: e} }
 
+// Opening is the event the run began with: its Tag, ID, Turn, By and First are the
+// run's, its Update is the first part only. It costs nothing.
+func (r *Run) Opening() *gladhand.Event { return r.first }
+
 // Last is the last number covered.
 func (r *Run) Last() gladhand.Seq { return r.last.Last }
 

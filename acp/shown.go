@@ -11,7 +11,7 @@ import (
 // must know of those before. The zero value is ready. It keeps a few words for
 // each message that v2 updates touch, and up to 64 KiB for each open tool call
 // whose content came in chunks; nothing for v1 updates, which need nothing. It is
-// not safe for concurrent use.
+// not safe for concurrent use. Call End when a turn ends.
 type Shown struct {
 	messages map[string]*shownMessage
 	tools    map[string][]byte
@@ -39,15 +39,20 @@ func (s *Shown) Note(e *gladhand.Event) {
 	switch {
 	case k.sort == "tool:":
 		s.noteTool(e)
-	case k.key == "messageId":
+	case k.key == "messageId" && k.sort != "session_message:": // v1 can replace that one
 		s.noteMessage(e)
 	}
 }
 
-// End forgets the open tool calls and messages whose turn ended, all but the
-// words of those messages that were restarted.
+// End forgets what was open in a turn that ended. A later update of one of its
+// messages shows it anew to v1 readers; what was shown anew before stays known.
 func (s *Shown) End() {
 	s.tools = nil
+	for id, m := range s.messages {
+		if m.alias == nil {
+			delete(s.messages, id)
+		}
+	}
 }
 
 func (s *Shown) noteMessage(e *gladhand.Event) {

@@ -245,6 +245,9 @@ func encode(dst []byte, v any) ([]byte, error) {
 	return append(dst, bytes.TrimSuffix(e.buf.Bytes(), []byte("\n"))...), nil
 }
 
+// keepScratch is the largest buffer that is kept for reuse.
+const keepScratch = 64 << 10
+
 // encoder is a reusable encoder with the buffer it writes to.
 type encoder struct {
 	buf bytes.Buffer
@@ -259,7 +262,7 @@ var encoders = sync.Pool{New: func() any {
 }}
 
 func (e *encoder) give() {
-	if e.buf.Cap() <= keepBuffer {
+	if e.buf.Cap() <= keepScratch {
 		e.buf.Reset()
 		encoders.Put(e)
 	}
@@ -273,7 +276,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 func takeScratch() *scratch { return scratches.Get().(*scratch) }
 
 func (s *scratch) give() {
-	if cap(s.b) <= keepBuffer {
+	if cap(s.b) <= keepScratch {
 		s.b = s.b[:0]
 		scratches.Put(s)
 	}

@@ -24,9 +24,9 @@ const (
 	// chunk is the most that one blocking write takes, so that the stall limit
 	// speaks of one frame: only a single longer frame is written whole.
 	chunk = 64 << 10
-	// keepSpare is the largest buffer that a connection keeps, keepBuffer the
-	// largest that is kept at all.
-	keepSpare, keepBuffer = 8 << 10, 256 << 10
+	// firstChunk is the buffer that a connection keeps; one that never has more
+	// to write at a time needs no other.
+	firstChunk = 4 << 10
 	// directRounds is how often a producer writes for others who produced
 	// meanwhile, before it leaves them to a goroutine.
 	directRounds = 2
@@ -34,8 +34,8 @@ const (
 
 var errFrameTooLarge = errors.New("the message is larger than a frame may be")
 
-// outbox is the one ordered writer of a connection: two buffers, one being
-// filled and one being written, swapped by whoever writes.
+// outbox is the one ordered writer of a connection: a queue of buffers, filled
+// at its end by whoever produces and emptied at its head by whoever writes.
 type outbox struct {
 	w      io.Writer
 	try    TryWriter // nil: every write may block
@@ -47,10 +47,12 @@ type outbox struct {
 	onDrained func()
 
 	mu sync.Mutex // guards what follows
-	// buf holds what was produced and is in nobody's hands yet.
-	buf   []byte
-	spare []byte // a written buffer, for the next frames
-	// unsent counts the bytes in buf and in the hands of the writer.
+	// bufs holds what was produced and is not in the writer's hands yet: whole
+	// frames, up to chunk bytes each, or one longer frame.
+	bufs  [][]byte
+	room  [1][]byte // where bufs begins, while one is enough
+	spare []byte    // a written buffer of firstChunk bytes
+	// unsent counts the bytes in bufs and in the hands of the writer.
 	unsent int
 	// busy: somebody writes. Only the writer touches the stream.
 	busy   bool
@@ -164,7 +166,7 @@ func (o *outbox) seal(cause error, last []byte, drop bool) bool {
 	if drop {
 		o.fail(cause)
 	}
-	if o.busy || len(o.buf) > 0 {
+	if o.busy || len(o.bufs) > 0 {
 		o.kick()
 		return true
 	}
@@ -186,8 +188,7 @@ func (o *outbox) fail(cause error) {
 	if o.cause == nil {
 		o.cause = cause
 	}
-	o.unsent -= len(o.buf)
-	o.buf = nil
+	o.bufs = nil
 	o.failWaiters()
 }
 
@@ -201,23 +202,52 @@ func (o *outbox) failWaiters() {
 
 // add appends one frame to the box. Called with the lock.
 func (o *outbox) add(frame []byte) {
-	if o.buf == nil {
-		o.buf, o.spare = o.spare, nil
-		if o.buf == nil {
-			o.buf = takeBuffer()
-		}
-	}
-	before := len(o.buf)
 	if bytes.IndexByte(frame, '\n') >= 0 {
-		// White space in somebody's raw JSON would end the frame early.
-		v := jsontext.Value(bytes.Clone(frame))
-		if v.Compact() == nil {
-			frame = v
-		}
-		frame = bytes.ReplaceAll(frame, []byte("\n"), []byte(" "))
+		frame = oneLine(frame)
 	}
-	o.buf = append(append(o.buf, frame...), '\n')
-	o.unsent += len(o.buf) - before
+	last := len(o.bufs) - 1
+	if last < 0 || len(o.bufs[last])+len(frame)+1 > cap(o.bufs[last]) {
+		o.bufs = append(o.bufs, o.buffer(len(frame)+1))
+		last++
+	}
+	b := append(append(o.bufs[last], frame...), '\n')
+	o.bufs[last] = b
+	o.unsent += len(frame) + 1
+}
+
+// buffer returns an empty buffer for n bytes and, when they are few, more.
+func (o *outbox) buffer(n int) []byte {
+	switch {
+	case len(o.bufs) == 0 && n <= firstChunk:
+		if b := o.spare; b != nil {
+			o.spare = nil
+			return b
+		}
+		return make([]byte, 0, firstChunk)
+	case n > chunk:
+		return make([]byte, 0, n)
+	}
+	return takeChunk()
+}
+
+// take hands the oldest buffer to the caller, the writer. Called with the lock.
+func (o *outbox) take() []byte {
+	b := o.bufs[0]
+	o.bufs[0] = nil
+	if o.bufs = o.bufs[1:]; len(o.bufs) == 0 {
+		o.bufs = o.room[:0]
+	}
+	return b
+}
+
+// oneLine removes the line ends from JSON: white space in somebody's raw value
+// would end the frame early.
+func oneLine(frame []byte) []byte {
+	v := jsontext.Value(bytes.Clone(frame))
+	if v.Compact() != nil {
+		return bytes.ReplaceAll(frame, []byte("\n"), []byte(" "))
+	}
+	return v
 }
 
 // admit moves the frames of w into the box while there is room, and reports
@@ -253,59 +283,57 @@ func (o *outbox) wrote(n int) {
 
 // kickLocked is kick for a caller that keeps the lock.
 func (o *outbox) kickLocked() {
-	if !o.busy && len(o.buf) > 0 {
+	if !o.busy && len(o.bufs) > 0 {
 		o.busy = true
-		go o.drain(nil)
+		go o.drain(nil, 0)
 	}
 }
 
 // kick has what is in the box written, by the caller when that cannot block.
 // Called with the lock, which it releases.
 func (o *outbox) kick() {
-	if o.busy || len(o.buf) == 0 {
+	if o.busy || len(o.bufs) == 0 {
 		o.mu.Unlock() // whoever is writing takes it along
 		return
 	}
 	o.busy = true
 	if o.try == nil {
 		o.mu.Unlock()
-		go o.drain(nil)
+		go o.drain(nil, 0)
 		return
 	}
 	for range directRounds {
-		batch := o.buf
-		o.buf = nil
+		b := o.take()
 		o.mu.Unlock()
-		n, err := o.try.TryWrite(batch)
+		n, err := o.try.TryWrite(b)
 		if err != nil {
-			o.end(batch, err)
+			o.end(err)
 			return
 		}
 		o.mu.Lock()
 		o.wrote(n)
-		if n < len(batch) {
+		if n < len(b) {
 			o.mu.Unlock()
-			go o.drain(batch[n:])
+			go o.drain(b, n)
 			return
 		}
-		o.recycle(batch)
-		if len(o.buf) == 0 {
+		o.recycle(b)
+		if len(o.bufs) == 0 {
 			o.idle()
 			return
 		}
 	}
 	o.mu.Unlock()
-	go o.drain(nil)
+	go o.drain(nil, 0)
 }
 
-// recycle keeps a buffer that has been written: small ones here, where an idle
-// connection may hold them, larger ones where any connection finds them. Called
-// with the lock.
+// recycle keeps a buffer that has been written. Called with the lock.
 func (o *outbox) recycle(b []byte) {
-	if o.spare == nil && cap(b) <= keepSpare {
+	switch cap(b) {
+	case firstChunk:
 		o.spare = b[:0]
-	} else {
-		giveBuffer(b)
+	case chunk:
+		giveChunk(b)
 	}
 }
 
@@ -320,9 +348,8 @@ func (o *outbox) idle() {
 }
 
 // end is idle after a failed write.
-func (o *outbox) end(rest []byte, err error) {
+func (o *outbox) end(err error) {
 	o.mu.Lock()
-	o.unsent -= len(rest)
 	fresh := !o.broken
 	if fresh {
 		o.fail(err)
@@ -335,44 +362,27 @@ func (o *outbox) end(rest []byte, err error) {
 	o.onDrained()
 }
 
-// drain writes batch, then what else there is, until nothing is left.
-func (o *outbox) drain(batch []byte) {
-	whole := batch
+// drain writes what its producer could not, b from done on, then what else
+// there is, until nothing is left.
+func (o *outbox) drain(b []byte, done int) {
 	for {
-		for len(batch) > 0 {
-			part := batch[:cut(batch)]
+		if done < len(b) {
 			o.startBlocking()
-			n, err := o.w.Write(part)
+			n, err := o.w.Write(b[done:])
 			if o.stopBlocking(n); err != nil {
-				o.end(batch[n:], err)
+				o.end(err)
 				return
 			}
-			batch = batch[n:]
 		}
 		o.mu.Lock()
-		if whole != nil {
-			o.recycle(whole)
-		}
-		if len(o.buf) == 0 {
+		o.recycle(b)
+		if len(o.bufs) == 0 {
 			o.idle()
 			return
 		}
-		batch, whole = o.buf, o.buf
-		o.buf = nil
+		b, done = o.take(), 0
 		o.mu.Unlock()
 	}
-}
-
-// cut returns how much of batch one write takes: whole frames up to chunk
-// bytes, or the first frame when that is longer.
-func cut(batch []byte) int {
-	if len(batch) <= chunk {
-		return len(batch)
-	}
-	if i := bytes.LastIndexByte(batch[:chunk], '\n'); i >= 0 {
-		return i + 1
-	}
-	return chunk + bytes.IndexByte(batch[chunk:], '\n') + 1
 }
 
 // startBlocking starts the stall limit for one write.
@@ -408,18 +418,16 @@ func (o *outbox) stalled() {
 	o.onFail(errStalled)
 }
 
-// buffers holds written buffers of more than keepSpare bytes.
-var buffers sync.Pool // of *[]byte
+var chunks sync.Pool // of *[]byte with a capacity of chunk
 
-func takeBuffer() []byte {
-	if b, ok := buffers.Get().(*[]byte); ok {
+func takeChunk() []byte {
+	if b, ok := chunks.Get().(*[]byte); ok {
 		return (*b)[:0]
 	}
-	return make([]byte, 0, 2<<10)
+	return make([]byte, 0, chunk)
 }
 
-func giveBuffer(b []byte) {
-	if cap(b) <= keepBuffer {
-		buffers.Put(&b)
-	}
+func giveChunk(b []byte) {
+	b = b[:0]
+	chunks.Put(&b)
 }

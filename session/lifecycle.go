@@ -1,0 +1,225 @@
+package session
+
+import (
+	"context"
+	"sync"
+
+	"gladhand"
+	"gladhand/store"
+)
+
+// Close ends the session's agent and keeps everything for a resume. With others
+// attached, or somebody else's work running or waiting, it does nothing but
+// report detached: the caller leaves by itself. It needs the right to prompt.
+func (h *Host) Close(ctx context.Context, who gladhand.Identity, id gladhand.SessionID) (detached bool, err error) {
+	if err := who.May(gladhand.Prompting); err != nil {
+		return false, err
+	}
+	s := h.Live(id)
+	if s == nil {
+		return false, h.closeCold(ctx, id)
+	}
+	s.mu.Lock()
+	if s.othersNeed(who) {
+		s.mu.Unlock()
+		return true, nil
+	}
+	if s.turn != nil {
+		s.cancelTurn(&who)
+	}
+	s.queue.held = true
+	s.log.unlock()
+	if err := s.drain(ctx); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	s.row.Info.State = gladhand.StateClosed
+	put := s.put()
+	s.mu.Unlock()
+	if err := s.store.Commit(ctx, put); err != nil {
+		s.mu.Lock()
+		s.row.Info.State = gladhand.StateIdle
+		s.queue.held = false
+		s.kick()
+		s.mu.Unlock()
+		return false, err
+	}
+	return false, h.leave(s, "the session was closed; load it to go on")
+}
+
+// othersNeed reports whether somebody else is attached, or has work running or
+// waiting; mu is held.
+func (s *Session) othersNeed(who gladhand.Identity) bool {
+	for id := range s.clients {
+		if id != who.Client {
+			return true
+		}
+	}
+	if s.turn != nil && s.turn.prompts[0].By.Client != who.Client {
+		return len(s.clients) > 0 || !who.Rights.Has(gladhand.Manage)
+	}
+	for _, it := range s.queue.items {
+		if it.By.Client != who.Client && !who.Rights.Has(gladhand.Manage) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Host) closeCold(ctx context.Context, id gladhand.SessionID) error {
+	row, err := h.store.Session(ctx, id)
+	if err != nil {
+		return err
+	}
+	if row.Info.State == gladhand.StateKilled {
+		return nil
+	}
+	row.Info.State = gladhand.StateClosed
+	return h.store.Commit(ctx, func(tx *store.Tx) error { return tx.PutSession(row) })
+}
+
+// Kill keeps the history, and the session never runs again. It cancels first,
+// then touches the store, and lets go of the session only after the commit: when
+// the store fails, the session stays open. It needs the right to manage.
+func (h *Host) Kill(ctx context.Context, who gladhand.Identity, id gladhand.SessionID) error {
+	return h.finish(ctx, who, id, "the session was killed", func(tx *store.Tx, row store.Session) error {
+		row.Info.State = gladhand.StateKilled
+		return tx.PutSession(row)
+	})
+}
+
+// Delete removes the session and everything of it; otherwise as Kill.
+func (h *Host) Delete(ctx context.Context, who gladhand.Identity, id gladhand.SessionID) error {
+	return h.finish(ctx, who, id, "the session was deleted", func(tx *store.Tx, row store.Session) error {
+		return tx.DeleteSession(row.Info.ID)
+	})
+}
+
+func (h *Host) finish(ctx context.Context, who gladhand.Identity, id gladhand.SessionID, why string, commit func(*store.Tx, store.Session) error) error {
+	if err := who.May(gladhand.Manage); err != nil {
+		return err
+	}
+	s := h.Live(id)
+	if s == nil {
+		row, err := h.store.Session(ctx, id)
+		if err != nil {
+			return err
+		}
+		return h.store.Commit(ctx, func(tx *store.Tx) error { return commit(tx, row) })
+	}
+	s.mu.Lock()
+	s.queue.held = true
+	if s.turn != nil {
+		s.cancelTurn(&who)
+	}
+	s.log.unlock()
+	if err := s.drain(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	for len(s.queue.items) > 0 {
+		s.drop(s.queue.items[0], &who, why)
+	}
+	s.row.Running = 0
+	row := s.row
+	s.mu.Unlock()
+	if err := h.store.Commit(ctx, func(tx *store.Tx) error { return commit(tx, row) }); err != nil {
+		s.mu.Lock()
+		s.queue.held = false
+		s.mu.Unlock()
+		return err
+	}
+	return h.leave(s, why)
+}
+
+// drain waits until the runner has ended and everything shown is stored.
+func (s *Session) drain(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		s.log.flush()
+		var wait <-chan struct{}
+		switch {
+		case s.runner:
+			wait = s.idle.wait()
+		case s.log.unsaved > 0 || len(s.log.hidden) > 0:
+			wait = s.log.room.wait()
+		}
+		s.log.unlock()
+		if wait == nil {
+			return nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			if err := s.store.Health(); err != nil {
+				return err
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// leave unregisters a session and ends its agent; readers read to the end and
+// are then told why it is gone.
+func (h *Host) leave(s *Session, why string) error {
+	h.forget(s)
+	s.mu.Lock()
+	s.gone = gladhand.Errorf(gladhand.CodeNotFound, gladhand.ReasonGone, "%s", why)
+	agent := s.agent
+	s.agent = nil
+	if s.log.timer != nil {
+		s.log.timer.Stop()
+	}
+	s.log.wake()
+	s.log.unlock()
+	if agent != nil {
+		return agent.Close()
+	}
+	return nil
+}
+
+// Shutdown stops every session, in parallel: nothing new starts, a running turn
+// may go on until ctx ends and is then cancelled, everything shown is stored,
+// agents are closed. Waiting prompts stay, for the next daemon. Shutdown is
+// called once; grace bounds what follows the cancelling.
+func (h *Host) Shutdown(ctx context.Context) error {
+	h.mu.Lock()
+	if h.stopped {
+		h.mu.Unlock()
+		return nil
+	}
+	h.stopped = true
+	close(h.opts.stopping)
+	h.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, s := range h.all() {
+		wg.Go(func() {
+			if err := h.stop(ctx, s); err != nil {
+				s.slog.Error("stopping", "err", err)
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+func (h *Host) stop(ctx context.Context, s *Session) error {
+	s.mu.Lock()
+	s.queue.held = true
+	s.mu.Unlock()
+	err := s.drain(ctx)
+	if err != nil {
+		s.mu.Lock()
+		if s.turn != nil {
+			s.cancelTurn(nil)
+		}
+		s.log.unlock()
+		last, cancel := context.WithTimeout(context.Background(), 2*cancelGrace)
+		defer cancel()
+		err = s.drain(last)
+	}
+	if lerr := h.leave(s, "the daemon stopped"); err == nil {
+		err = lerr
+	}
+	return err
+}

@@ -1,0 +1,366 @@
+package session
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"gladhand"
+	"gladhand/acp"
+	"gladhand/store"
+)
+
+// Limits of a log. They are the design's, and not settings.
+const (
+	// Checkpoint is how long growth may be shown without being stored.
+	Checkpoint = 250 * time.Millisecond
+	// UnsavedSession is how many bytes one session may have shown and not stored
+	// before its agent waits for the store.
+	UnsavedSession = 8 << 20
+	// UnsavedAll is the same for all sessions of a host together.
+	UnsavedAll = 64 << 20
+
+	tailRunning = 256 << 10 // bytes of stored events kept in memory while a turn runs
+	tailIdle    = 8 << 10   // the same when none runs
+	pageBytes   = 256 << 10 // one read of a cursor
+)
+
+// eventLog is the numbered log of one session: see the package comment. Its
+// fields are guarded by mu, the session's mutex; methods are called with it held.
+type eventLog struct {
+	mu    *sync.Mutex
+	store *store.Store
+	id    gladhand.SessionID
+	quota *quota
+
+	last   gladhand.Seq // the highest number given out
+	shown  gladhand.Seq // the highest number a reader may see
+	stored gladhand.Seq // the highest number committed
+
+	tail      []*entry     // the newest entries, oldest first
+	from      gladhand.Seq // every event whose Last is above from is in tail
+	tailBytes int
+	tailMax   int
+
+	dirty   []*entry // entries with something that the store was not handed yet
+	hidden  []*entry // barriers not committed yet, oldest first
+	unsaved int      // bytes appended and not committed
+	room    signal   // fires when unsaved shrinks
+
+	opens   map[string]gladhand.Seq // the first number of each id of this turn
+	texts   acp.Shown               // how much of each message was shown
+	timer   *time.Timer             // the checkpoint; armed while something is dirty
+	waiting []*Cursor               // readers that have seen everything
+	after   []func()                // to run once mu is released, in order
+}
+
+// entry is an event in the tail, and how far it got.
+type entry struct {
+	run    *acp.Run
+	saved  gladhand.Seq // committed up to this number
+	queued bool         // in dirty
+	unsent int          // bytes of it that the store was not handed
+	size   int          // bytes, about
+	apart  bool         // nothing merges onto it
+	op     *op
+}
+
+func (e *entry) first() gladhand.Seq { return e.run.First() }
+func (e *entry) last() gladhand.Seq  { return e.run.Last() }
+
+// op is what is stored together with one or more events, in one step.
+type op struct {
+	with   func(*store.Tx) error
+	done   func(error) // called once with mu held: after the commit, or when it was reverted
+	revert bool        // a failed commit takes the events out again; else it is tried again
+}
+
+// append numbers events and files them; o, which may be nil, belongs to all of
+// them, and makes them one step. With o, or a fact, or the first of an id, what
+// was appended is hidden until it is committed.
+func (l *eventLog) append(o *op, events ...*gladhand.Event) {
+	barrier := false
+	for _, ev := range events {
+		barrier = l.add(o, ev) || barrier
+	}
+	switch {
+	case barrier || l.last-l.stored >= gladhand.SeqJump/2:
+		l.flush()
+	case l.timer == nil:
+		l.timer = time.AfterFunc(Checkpoint, l.checkpoint)
+	}
+	l.advance()
+}
+
+// add gives ev its numbers and puts it into the tail; it reports whether ev
+// hides what follows.
+func (l *eventLog) add(o *op, ev *gladhand.Event) (barrier bool) {
+	n := l.last + 1
+	span := ev.Last - ev.First // an interruption spans several
+	ev.First, ev.Last, ev.Opens = n, n+span, n
+	l.last = ev.Last
+	barrier = o != nil || ev.Class == gladhand.Fact || ev.Turn == 0
+	if acp.Unnamed(ev) {
+		l.name(ev)
+	}
+	if ev.ID != "" {
+		if first, known := l.opens[ev.ID]; known {
+			ev.Opens = first
+		} else {
+			l.opens[ev.ID] = n
+			barrier = true
+		}
+	}
+	if ev.Base == 0 { // else it was set by who restates what was shown
+		l.texts.Note(ev)
+	}
+	size := len(ev.Update)
+	l.tailBytes += size
+	if !barrier && len(l.tail) > 0 {
+		e := l.tail[len(l.tail)-1]
+		if !e.apart && e.op == nil && e.run.Add(ev) {
+			e.size += size
+			l.mark(e, size)
+			return false
+		}
+	}
+	e := &entry{run: acp.NewRun(ev), op: o, size: size}
+	l.tail = append(l.tail, e)
+	if barrier {
+		l.hidden = append(l.hidden, e)
+	}
+	l.mark(e, size)
+	return barrier
+}
+
+// name gives a chunk that came without a message id the one of the message it
+// goes on with: adjacent chunks of one tag and turn are one message.
+func (l *eventLog) name(ev *gladhand.Event) {
+	if n := len(l.tail); n > 0 {
+		if p := l.tail[n-1].run.Event(); p.Tag == ev.Tag && p.Turn == ev.Turn && strings.HasPrefix(p.ID, ev.ID+"#") {
+			ev.ID = p.ID
+			return
+		}
+	}
+	ev.ID += "#" + strconv.FormatUint(uint64(ev.First), 10)
+}
+
+func (l *eventLog) mark(e *entry, bytes int) {
+	e.unsent += bytes
+	l.unsaved += bytes
+	l.quota.add(bytes)
+	if !e.queued {
+		e.queued = true
+		l.dirty = append(l.dirty, e)
+	}
+}
+
+// batch is what one write hands to the store.
+type batch struct {
+	entries []*entry
+	events  []*gladhand.Event
+	ops     []*op
+	bytes   []int
+}
+
+// flush hands everything that is dirty to the store, in order, as one step.
+func (l *eventLog) flush() {
+	if len(l.dirty) == 0 {
+		return
+	}
+	b := &batch{entries: l.dirty}
+	l.dirty = nil
+	for _, e := range b.entries {
+		b.events = append(b.events, e.run.Event())
+		b.bytes = append(b.bytes, e.unsent)
+		e.queued, e.unsent = false, 0
+		if e.op != nil && (len(b.ops) == 0 || b.ops[len(b.ops)-1] != e.op) {
+			b.ops = append(b.ops, e.op)
+		}
+	}
+	l.store.Write(func(tx *store.Tx) error {
+		for _, o := range b.ops {
+			if o.with == nil {
+				continue
+			}
+			if err := o.with(tx); err != nil {
+				return err
+			}
+		}
+		return tx.PutEvents(l.id, b.events...)
+	}, func(err error) { l.committed(b, err) })
+}
+
+// committed is the store's word about a batch. It takes mu.
+func (l *eventLog) committed(b *batch, err error) {
+	l.mu.Lock()
+	for i, e := range b.entries {
+		if err != nil && (e.op == nil || !e.op.revert) {
+			l.unsaved -= b.bytes[i]
+			l.quota.add(-b.bytes[i])
+			l.mark(e, b.bytes[i]) // to be tried again
+			continue
+		}
+		l.unsaved -= b.bytes[i]
+		l.quota.add(-b.bytes[i])
+		if err != nil {
+			l.remove(e)
+			continue
+		}
+		e.saved = b.events[i].Last
+		l.stored = max(l.stored, e.saved)
+	}
+	for _, o := range b.ops {
+		if err != nil && !o.revert {
+			continue
+		}
+		if o.done != nil {
+			o.done(err)
+		}
+		for _, e := range b.entries {
+			if e.op == o {
+				e.op, e.apart = nil, true
+			}
+		}
+	}
+	if err != nil && len(l.dirty) > 0 && l.timer == nil {
+		l.timer = time.AfterFunc(Checkpoint, l.checkpoint)
+	}
+	l.room.fire()
+	l.advance()
+	l.trim()
+	l.unlock()
+}
+
+// checkpoint is the timer's: it stores the growth that was shown.
+func (l *eventLog) checkpoint() {
+	l.mu.Lock()
+	l.timer = nil
+	l.flush()
+	l.unlock()
+}
+
+// unlock releases mu and runs what was put off until then.
+func (l *eventLog) unlock() {
+	after := l.after
+	l.after = nil
+	l.mu.Unlock()
+	for _, f := range after {
+		f()
+	}
+}
+
+// later runs f once mu is released.
+func (l *eventLog) later(f func()) { l.after = append(l.after, f) }
+
+// remove takes a reverted entry out; readers absorb its numbers.
+func (l *eventLog) remove(e *entry) {
+	for i := len(l.tail) - 1; i >= 0; i-- {
+		if l.tail[i] == e {
+			l.tail = append(l.tail[:i:i], l.tail[i+1:]...)
+			l.tailBytes -= e.size
+			break
+		}
+	}
+	e.saved = e.last()
+	if ev := e.run.Event(); ev.ID != "" && ev.Opens == ev.First {
+		delete(l.opens, ev.ID)
+	}
+}
+
+// advance moves shown on to the next barrier and wakes the readers.
+func (l *eventLog) advance() {
+	for len(l.hidden) > 0 && l.hidden[0].saved >= l.hidden[0].first() {
+		l.hidden = l.hidden[1:]
+	}
+	shown := l.last
+	if len(l.hidden) > 0 {
+		shown = l.hidden[0].first() - 1
+	}
+	if shown <= l.shown {
+		return
+	}
+	l.shown = shown
+	l.wake()
+}
+
+func (l *eventLog) wake() {
+	for i, c := range l.waiting {
+		l.waiting[i] = nil
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+	l.waiting = l.waiting[:0]
+}
+
+// trim lets go of old events that are stored, down to tailMax bytes.
+func (l *eventLog) trim() {
+	n := 0
+	for n < len(l.tail) && l.tailBytes > l.tailMax {
+		e := l.tail[n]
+		if e.saved < e.last() || e.last() > l.shown {
+			break
+		}
+		l.tailBytes -= e.size
+		l.from = e.last()
+		n++
+	}
+	if n > 0 {
+		l.tail = append([]*entry(nil), l.tail[n:]...)
+	}
+}
+
+// endTurn forgets what only the running turn needed.
+func (l *eventLog) endTurn() {
+	l.opens = map[string]gladhand.Seq{}
+	l.texts.End()
+	l.tailMax = tailIdle
+	l.trim()
+}
+
+// signal wakes everybody who waits on its channel.
+type signal struct{ c chan struct{} }
+
+func (s *signal) wait() <-chan struct{} {
+	if s.c == nil {
+		s.c = make(chan struct{})
+	}
+	return s.c
+}
+
+func (s *signal) fire() {
+	if s.c != nil {
+		close(s.c)
+		s.c = nil
+	}
+}
+
+// quota counts the unsaved bytes of all sessions of a host.
+type quota struct {
+	mu   sync.Mutex
+	used int
+	room signal
+}
+
+func (q *quota) add(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used += n
+	if n < 0 {
+		q.room.fire()
+	}
+}
+
+// over returns nil while there is room, else a channel that closes when some
+// was made.
+func (q *quota) over() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.used < UnsavedAll {
+		return nil
+	}
+	return q.room.wait()
+}

@@ -1,0 +1,341 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"gladhand"
+	"gladhand/acp"
+	"gladhand/rpc"
+	"gladhand/session"
+)
+
+// feedOptions say how a connection is attached to a session.
+type feedOptions struct {
+	after    int64 // the cursor; −1 the tail
+	own      bool  // by _gladhand/attach: our own updates, and asks as updates
+	observer bool
+	noAnswer bool
+	label    string
+	task     string
+}
+
+// feed is one session on one connection: everything that is written for that
+// session is written by its run, as its cursor passes the log.
+type feed struct {
+	c       *conn
+	s       *session.Session
+	a       *session.Attachment
+	key     frameKey // what frames depend on, for this reader
+	since   gladhand.Seq
+	replay  gladhand.Seq // numbers up to here are history
+	snap    gladhand.Snapshot
+	live    bool                  // the history is written; used by run alone
+	opened  map[gladhand.Seq]bool // tool calls whose start was written late; by run alone
+	onLive  func()                // answers session/load
+	cancel  context.CancelFunc
+	ctx     context.Context
+	done    chan struct{}
+	mu      sync.Mutex // guards prompts and asks; no other lock is taken under it
+	prompts map[gladhand.PromptID]*rpc.Request
+	asks    map[gladhand.AskID]*rpc.Pending
+}
+
+func newFeed(c *conn, s *session.Session, a *session.Attachment, how feedOptions, snap gladhand.Snapshot) *feed {
+	f := &feed{
+		c: c, s: s, a: a, since: a.At(), replay: snap.Session.Seq, snap: snap,
+		key:    frameKey{version: int8(c.version), own: how.own, optIns: c.caps.OptIns},
+		opened: map[gladhand.Seq]bool{}, onLive: func() {}, done: make(chan struct{}),
+		prompts: map[gladhand.PromptID]*rpc.Request{}, asks: map[gladhand.AskID]*rpc.Pending{},
+	}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	return f
+}
+
+// run writes the session until the feed ends, the session is gone, or the
+// connection fails.
+func (f *feed) run() {
+	defer close(f.done)
+	if f.since >= f.replay {
+		f.goLive()
+	}
+	for {
+		items, err := f.a.Next(f.ctx)
+		if err != nil {
+			f.gone(err)
+			return
+		}
+		for _, it := range items {
+			if err := f.pass(it); err != nil {
+				f.gone(err)
+				return
+			}
+		}
+	}
+}
+
+// goLive is what follows the history: the response of the load, the state v2
+// wants to know, and the questions that are open.
+func (f *feed) goLive() {
+	f.live = true
+	f.onLive()
+	if f.key.own {
+		return
+	}
+	if f.key.version == acp.V2 && f.snap.Turn != 0 {
+		state := acp.Running()
+		if len(f.snap.Asks) > 0 {
+			state = acp.RequiresAction()
+		}
+		at := f.a.At()
+		if err := f.c.rpc.Send(f.ctx, frame(f.s.ID(), state, gladhand.UpdateMeta{From: at + 1, To: at})); err != nil {
+			return
+		}
+	}
+	for _, ask := range f.snap.Asks {
+		f.request(ask)
+	}
+}
+
+// pass writes what one event means to this client.
+func (f *feed) pass(it session.Item) error {
+	key := f.key
+	key.replay = it.To <= f.replay
+	if !f.echo(it.Event) {
+		if err := f.openTool(it); err != nil {
+			return err
+		}
+		if frames := f.c.d.frames.of(f.s.ID(), it, key); len(frames) > 0 {
+			if err := f.c.rpc.Send(f.ctx, frames...); err != nil {
+				return err
+			}
+		}
+	}
+	if !key.replay {
+		f.act(it.Event)
+	}
+	if !f.live && it.To >= f.replay {
+		f.goLive()
+	}
+	return nil
+}
+
+// echo reports whether the event is the client's own prompt, which ACP v1 does
+// not want back.
+func (f *feed) echo(ev *gladhand.Event) bool {
+	return !f.key.own && f.key.version == acp.V1 && f.live &&
+		ev.Tag == acp.TagUserChunk && ev.By != nil && ev.By.Client == f.a.Who.Client
+}
+
+// openTool writes the start of a tool call to a client that was not there for it.
+func (f *feed) openTool(it session.Item) error {
+	ev := it.Event
+	opens := ev.Opens
+	if opens == 0 || opens > f.since || opens == ev.First || f.opened[opens] || f.key.version != acp.V1 {
+		return nil
+	}
+	if ev.Tag != acp.TagToolCallUpdate && ev.Tag != acp.TagToolChunk {
+		return nil
+	}
+	f.opened[opens] = true
+	start, err := f.s.EventAt(f.ctx, opens)
+	if err != nil {
+		if gladhand.CodeOf(err) == gladhand.CodeNotFound {
+			return nil // the client sees an update of what it does not know
+		}
+		return err
+	}
+	m := gladhand.UpdateMeta{From: it.From, To: it.From - 1, Turn: ev.Turn, By: start.By, Part: true}
+	return f.c.rpc.Send(f.ctx, frame(f.s.ID(), acp.OpenToolCall(start, acp.V1), m))
+}
+
+// act does what an event asks for besides being shown.
+func (f *feed) act(ev *gladhand.Event) {
+	switch ev.Tag {
+	case gladhand.TagTurnStart:
+		f.inserted(view[gladhand.TurnUpdate](ev).Prompts...)
+	case gladhand.TagPrompt:
+		f.promptChanged(view[gladhand.PromptUpdate](ev))
+	case gladhand.TagTurnEnd:
+		f.ended(view[gladhand.TurnUpdate](ev))
+	case gladhand.TagAsk:
+		if !f.key.own {
+			f.request(view[gladhand.AskUpdate](ev).Ask)
+		}
+	case gladhand.TagAnswer:
+		f.withdraw(view[gladhand.AnswerUpdate](ev).AskID)
+	}
+}
+
+// take returns the request that waits for a prompt, once.
+func (f *feed) take(id gladhand.PromptID) *rpc.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.prompts[id]
+	delete(f.prompts, id)
+	return r
+}
+
+// inserted answers v2's prompts when they become part of the conversation.
+func (f *feed) inserted(ids ...gladhand.PromptID) {
+	if f.key.version != acp.V2 {
+		return
+	}
+	for _, id := range ids {
+		if r := f.take(id); r != nil {
+			r.Reply(acp.PromptInserted(string(id)))
+		}
+	}
+}
+
+func (f *feed) promptChanged(p gladhand.PromptUpdate) {
+	switch p.State {
+	case gladhand.PromptStarted:
+		f.inserted(p.PromptID)
+	case gladhand.PromptDone:
+		if r := f.take(p.PromptID); r != nil {
+			f.cancelled(r, p.Reason)
+		}
+	}
+}
+
+// cancelled answers a prompt that never ran.
+func (f *feed) cancelled(r *rpc.Request, reason string) {
+	if f.key.version == acp.V1 {
+		r.Reply(acp.PromptEnded(gladhand.StopCancelled))
+		return
+	}
+	r.Fail(gladhand.Errorf(gladhand.CodeCancelled, "", "the prompt was %s", reason))
+}
+
+// ended answers v1's prompts when their turn ends.
+func (f *feed) ended(t gladhand.TurnUpdate) {
+	for _, id := range t.Prompts {
+		r := f.take(id)
+		switch {
+		case r == nil:
+		case t.Error != nil:
+			r.Fail(gladhand.FromWire(int(t.Error.Code), t.Error.Message, t.Error.Data))
+		default:
+			r.Reply(acp.PromptEnded(t.StopReason))
+		}
+	}
+}
+
+// request puts an ask to the client.
+func (f *feed) request(ask gladhand.Ask) {
+	if f.a.NoAnswer || !f.a.Who.Rights.Has(gladhand.Answering) {
+		return
+	}
+	name, params := acp.MethodRequestPermission, json.RawMessage(nil)
+	switch {
+	case ask.Elicitation == nil:
+		params = acp.PermissionParams(int(f.key.version), ask)
+	case f.c.caps.Form:
+		name, params = acp.MethodElicitationCreate, acp.ElicitationParams(ask)
+	default:
+		f.s.Decline(f.a, ask.ID)
+		return
+	}
+	p, err := f.c.rpc.Start(name, params)
+	if err != nil {
+		return // the connection has ended
+	}
+	f.mu.Lock()
+	f.asks[ask.ID] = p
+	f.mu.Unlock()
+	p.Then(func(result json.RawMessage, err error) { f.answered(ask, result, err) })
+}
+
+// answered takes a client's answer; it runs on the read loop.
+func (f *feed) answered(ask gladhand.Ask, result json.RawMessage, err error) {
+	select {
+	case <-f.c.rpc.Done():
+		return // leaving is not answering
+	case <-f.ctx.Done():
+		return // the feed was ended, and took its questions back
+	default:
+	}
+	var ans gladhand.Answer
+	no := err != nil
+	if !no && ask.Elicitation == nil {
+		ans.Option, no, err = acp.ParsePermission(result)
+	} else if !no {
+		var action string
+		action, ans.Content, err = acp.ParseElicitation(result)
+		no = action == "cancel"
+	}
+	if no || err != nil {
+		if err != nil {
+			f.c.log.Info("a client does not answer a question", "ask", ask.ID, "err", err)
+		}
+		f.s.Decline(f.a, ask.ID)
+		return
+	}
+	ans.Digest = ask.Digest
+	f.s.Answer(f.a.Who, ask.ID, ans, func(_ gladhand.AnswerResult, err error) {
+		if err != nil {
+			f.c.log.Warn("a client's answer was not taken", "ask", ask.ID, "err", err)
+			f.s.Decline(f.a, ask.ID)
+		}
+	})
+}
+
+// withdraw clears a settled ask from the client's screen.
+func (f *feed) withdraw(id gladhand.AskID) {
+	f.snap.Asks = slices.DeleteFunc(f.snap.Asks, func(a gladhand.Ask) bool { return a.ID == id })
+	f.mu.Lock()
+	p := f.asks[id]
+	delete(f.asks, id)
+	f.mu.Unlock()
+	if p != nil {
+		p.Cancel()
+	}
+}
+
+// gone answers what is still open when the feed cannot go on.
+func (f *feed) gone(err error) {
+	f.onLive()
+	if f.ctx.Err() != nil {
+		return // somebody else took over, or nobody is there
+	}
+	f.mu.Lock()
+	prompts := f.prompts
+	f.prompts = map[gladhand.PromptID]*rpc.Request{}
+	f.mu.Unlock()
+	for _, r := range prompts {
+		r.Fail(err)
+	}
+	f.c.mu.Lock()
+	if f.c.feeds[f.s.ID()] == f {
+		delete(f.c.feeds, f.s.ID())
+	}
+	f.c.mu.Unlock()
+	f.s.Detach(f.a)
+}
+
+// end stops the feed, waits for its last write, and withdraws its questions. It
+// returns the prompts that are not answered yet.
+func (f *feed) end() map[gladhand.PromptID]*rpc.Request {
+	f.cancel()
+	f.mu.Lock()
+	asks, prompts := f.asks, f.prompts
+	f.asks, f.prompts = map[gladhand.AskID]*rpc.Pending{}, map[gladhand.PromptID]*rpc.Request{}
+	f.mu.Unlock()
+	for _, p := range asks {
+		p.Cancel()
+	}
+	<-f.done
+	return prompts
+}
+
+// inherit takes over the prompts of the feed before.
+func (f *feed) inherit(prompts map[gladhand.PromptID]*rpc.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, r := range prompts {
+		f.prompts[id] = r
+	}
+}

@@ -128,11 +128,11 @@ func (c *Checker) call(from Direction, method, kind string, params []byte) error
 		return fmt.Errorf("version %d has no %s %q to the %s", version, strings.ToLower(kind), method, from.other())
 	}
 	if method == acp.MethodUpdate {
-		tag := updateTag(params)
+		tag, update := updateOf(params)
 		if strings.HasPrefix(tag, "_") {
 			return nil
 		}
-		stable = stable && !unstableTags[version][tag]
+		return checkUpdate(version, def, tag, params, update)
 	}
 	return check(version, stable, def, params)
 }
@@ -194,14 +194,16 @@ func ours(method string) bool {
 	return false
 }
 
-func updateTag(params []byte) string {
+func updateOf(params []byte) (tag string, update []byte) {
 	var p struct {
-		Update struct {
-			Tag string `json:"sessionUpdate"`
-		} `json:"update"`
+		Update json.RawMessage `json:"update"`
+	}
+	var u struct {
+		Tag string `json:"sessionUpdate"`
 	}
 	_ = json.Unmarshal(params, &p)
-	return p.Update.Tag
+	_ = json.Unmarshal(p.Update, &u)
+	return u.Tag, p.Update
 }
 
 func hasMember(b []byte, name string) bool {

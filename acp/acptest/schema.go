@@ -117,3 +117,52 @@ func lookup(version int, to Direction, method, kind string) (def string, stable 
 	}
 	return "", false
 }
+
+// Tags are the values of "sessionUpdate" that a version's unstable schema names,
+// which are those of the stable one and more.
+func Tags(version int) ([]string, error) {
+	d, err := open(version, false)
+	if err != nil {
+		return nil, err
+	}
+	var tags []string
+	d.variants(func(tag, _ string) { tags = append(tags, tag) })
+	return tags, nil
+}
+
+// variants yields the tag and the definition's pointer of each update.
+func (d *document) variants(f func(tag, pointer string)) {
+	union := d.root["$defs"].(map[string]any)["SessionUpdate"].(map[string]any)
+	for _, key := range []string{"oneOf", "anyOf"} {
+		list, _ := union[key].([]any)
+		for i, v := range list {
+			p, _ := v.(map[string]any)["properties"].(map[string]any)
+			tag, _ := p["sessionUpdate"].(map[string]any)
+			if name, ok := tag["const"].(string); ok {
+				f(name, fmt.Sprintf("SessionUpdate/%s/%d", key, i))
+			}
+		}
+	}
+}
+
+// checkUpdate checks the parameters of session/update. Of an update that is wrong
+// it says what is wrong with it as one of its tag, and not as any other.
+func checkUpdate(version int, def, tag string, params, update []byte) error {
+	stable := !unstableTags[version][tag]
+	err := check(version, stable, def, params)
+	if err == nil {
+		return nil
+	}
+	d, failed := open(version, stable)
+	if failed != nil {
+		return failed
+	}
+	d.variants(func(t, pointer string) {
+		if t == tag {
+			if e := check(version, stable, pointer, update); e != nil {
+				err = e
+			}
+		}
+	})
+	return err
+}

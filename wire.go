@@ -14,6 +14,7 @@ const (
 	MethodConfigValidate = "config/validate"
 	MethodAttach         = "_gladhand/attach"
 	MethodDetach         = "_gladhand/detach"
+	MethodGone           = "_gladhand/gone" // a notification of the daemon's: GoneParams
 	MethodEvents         = "_gladhand/events"
 	MethodSend           = "_gladhand/send"
 	MethodAnswer         = "_gladhand/answer"
@@ -112,6 +113,14 @@ type Snapshot struct {
 	Paused  bool            `json:"paused,omitempty"`
 	Asks    []Ask           `json:"asks"`
 	Clients []Identity      `json:"clients"`
+}
+
+// GoneParams are those of _gladhand/gone, which ends an attach behind its last
+// update: the session was closed, killed or deleted, or cannot be read. Reason
+// unavailable means that only this daemon ends; the session is in the next one.
+type GoneParams struct {
+	SessionID SessionID `json:"sessionId"`
+	Error     TurnError `json:"error"`
 }
 
 // SessionParams name a session.

@@ -14,8 +14,13 @@ import (
 	"gladhand"
 )
 
-// maxFile bounds a settings file, in bytes.
-const maxFile = 1 << 20
+const (
+	// maxFile bounds a settings file, in bytes.
+	maxFile = 1 << 20
+	// maxDepth bounds its nesting. The parser recurses without a bound: half a
+	// million brackets overflow the stack, which ends the whole process.
+	maxDepth = 64
+)
 
 var bom = []byte("\ufeff")
 
@@ -43,6 +48,9 @@ func parse(text []byte) (*document, error) {
 		}
 		return nil, d.at(i, "it is not UTF-8 here: save the file as UTF-8")
 	}
+	if i := tooDeep(body); i >= 0 {
+		return nil, d.at(i, "it is nested more than %d deep", maxDepth)
+	}
 	// A last line that is a comment may lack its end.
 	whole := append(append([]byte(nil), body...), '\n')
 	if len(bytes.TrimSpace(body)) == 0 {
@@ -58,6 +66,39 @@ func parse(text []byte) (*document, error) {
 	}
 	d.root = root
 	return d, nil
+}
+
+// tooDeep returns the offset of the first bracket beyond maxDepth, or −1. Those
+// in strings and comments do not count.
+func tooDeep(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return i
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case '/':
+			end, from := "\n", i+1
+			if bytes.HasPrefix(b[i:], []byte("/*")) {
+				end, from = "*/", i+2
+			}
+			n := bytes.Index(b[min(from, len(b)):], []byte(end))
+			if n < 0 {
+				return -1 // the parser will say so
+			}
+			i = from + n + len(end) - 1
+		}
+	}
+	return -1
 }
 
 var hujsonPlace = regexp.MustCompile(`^hujson: line (\d+), column (\d+): `)

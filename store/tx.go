@@ -60,6 +60,9 @@ type Tx struct {
 	byJSON []byte
 	// buried says that the transaction deleted a session.
 	buried bool
+	// last has the new last numbers of this item's sessions, lasts those of the
+	// batch so far: each is written once, just before the commit.
+	last, lasts map[int64]gladhand.Seq
 }
 
 // maxCachedKeys bounds Tx.keys: about 1 MB.
@@ -199,14 +202,46 @@ func (tx *Tx) PutEvents(id gladhand.SessionID, events ...*gladhand.Event) error 
 	if err != nil {
 		return err
 	}
-	var last gladhand.Seq
+	last := tx.last[key]
 	for _, e := range events {
 		if err := tx.putEvent(key, e); err != nil {
 			return err
 		}
 		last = max(last, e.Last)
 	}
-	return tx.fail(tx.c.exec(qRaiseHead, key, int64(last)))
+	tx.last[key] = last
+	return nil
+}
+
+// kept makes the item's last numbers the batch's.
+func (tx *Tx) kept() {
+	for k, last := range tx.last {
+		tx.lasts[k] = max(tx.lasts[k], last)
+	}
+	clear(tx.last)
+}
+
+// dropped forgets what a rolled back item, or batch, left in memory.
+func (tx *Tx) dropped() {
+	clear(tx.last)
+	clear(tx.keys)
+}
+
+// finish writes what was put off until the commit.
+func (tx *Tx) finish() error {
+	for k, last := range tx.lasts {
+		if err := tx.c.exec(qRaiseHead, k, int64(last)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reset makes tx ready for another batch.
+func (tx *Tx) reset() {
+	tx.bytes, tx.fatal, tx.buried = 0, nil, false
+	clear(tx.last)
+	clear(tx.lasts)
 }
 
 func (tx *Tx) putEvent(key int64, e *gladhand.Event) error {

@@ -23,8 +23,8 @@ const (
 	// probeEvery is how often the writer tries a commit while the last one failed.
 	probeEvery = time.Second
 	// checkpointPages is how long the write-ahead log may grow before it is moved
-	// into the database: 4 MiB.
-	checkpointPages = 1000
+	// into the database: 8 MiB.
+	checkpointPages = 2000
 	// purgeRows is how many events of a deleted session go in one transaction.
 	purgeRows = 500
 )
@@ -154,7 +154,7 @@ func (w *writer) run() {
 // commit makes a transaction of first and what is queued behind it.
 func (w *writer) commit(first item) {
 	w.batch = w.batch[:0]
-	w.tx.bytes, w.tx.fatal, w.tx.buried = 0, nil, false
+	w.tx.reset()
 	err := w.begin()
 	if err == nil {
 		err = w.fill(first)
@@ -163,6 +163,9 @@ func (w *writer) commit(first item) {
 		for it, ok := first, true; ok; it, ok = w.pop() {
 			w.batch = append(w.batch, it)
 		}
+	}
+	if err == nil {
+		err = w.tx.finish()
 	}
 	if err == nil {
 		err = w.c.exec(qCommit)
@@ -221,12 +224,13 @@ func (w *writer) apply(fn func(*Tx) error) error {
 		return nil // the item shares its batch's error
 	}
 	if err != nil {
-		clear(w.tx.keys)
+		w.tx.dropped()
 		if e := w.c.exec(qRollbackTo); e != nil {
 			w.tx.fatal = e
 			return err
 		}
 	}
+	w.tx.kept()
 	if e := w.c.exec(qRelease); e != nil {
 		w.tx.fatal = e
 	}
@@ -269,7 +273,7 @@ func (w *writer) begin() error {
 
 // abandon takes a transaction back whose commit failed.
 func (w *writer) abandon() {
-	clear(w.tx.keys)
+	w.tx.dropped()
 	if !w.c.AutocommitEnabled() {
 		if err := w.c.exec(qRollback); err != nil {
 			w.log.Error("store: roll back", "err", err)
@@ -300,7 +304,7 @@ func (w *writer) report(err error) {
 
 // checkpoint moves the write-ahead log into the database when it has grown.
 func (w *writer) checkpoint() {
-	if w.commits < 64 && w.bytes < checkpointPages*4096/2 {
+	if w.commits < 100 && w.bytes < checkpointPages*4096/4 {
 		return
 	}
 	w.commits, w.bytes = 0, 0

@@ -1,0 +1,410 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// isStop reports whether a prompt only wants an end to what is going on.
+func isStop(text string) bool {
+	switch strings.ToLower(strings.Trim(tidy(text), " .!")) {
+	case "stop", "stop it", "stop that", "never mind", "nevermind", "cancel", "cancel that", "forget it", "enough":
+		return true
+	}
+	return false
+}
+
+// parseClause makes a step of one clause, or nil. A quiet read only takes a file
+// in, for the question that follows.
+func parseClause(clause string, quiet bool) step {
+	if isStop(clause) {
+		return says("Stopped. What is done stays done.")
+	}
+	if cmd := unquote(clause); cmd != clause && strings.HasPrefix(clause, "`") {
+		return runStep(cmd)
+	}
+	if cmd, ok := strings.CutPrefix(clause, "$ "); ok {
+		return runStep(cmd)
+	}
+	word, rest := cutWord(clause)
+	lower := strings.ToLower(strings.Trim(word, ",.:;!?"))
+	_, isVerb := verbs[lower]
+	if !isVerb && slices.Contains(programs, lower) && !(lower == "go" && slices.Contains([]string{"", "on", "ahead"}, strings.ToLower(rest))) || strings.HasPrefix(word, "./") {
+		return runStep(clause)
+	}
+	if s := aboutMe(strings.ToLower(clause)); s != nil {
+		return s
+	}
+	switch verb := verbOf(clause); verb {
+	case "read":
+		return parseRead(rest, quiet)
+	case "list":
+		return parseList(clause, rest)
+	case "run", "test", "build":
+		return parseRun(verb, clause, rest)
+	case "replace", "rename":
+		return parseReplace(rest, verb == "rename")
+	case "create", "append":
+		return parseWrite(verb, lower, clause, rest)
+	case "delete", "move", "copy":
+		return parseFileCommand(verb, rest)
+	case "search":
+		return parseSearch(lower, clause, rest)
+	case "say":
+		return says("%s", unquote(strings.TrimLeft(rest, ": ")))
+	case "count":
+		return parseCount(rest)
+	case "wait":
+		return parseWait(rest)
+	case "help":
+		return help
+	case "greet":
+		return says("%s", greeting)
+	case "thanks":
+		return says("You are welcome.")
+	case "ask":
+		return ask(clause)
+	}
+	if fileLike(clause) && !strings.Contains(clause, " ") {
+		return readStep(clause, readArgs{}, quiet, "")
+	}
+	return nil
+}
+
+// says is the step that says something.
+func says(format string, args ...any) step {
+	return func(c *chat) error { return c.say(format, args...) }
+}
+
+// say says one paragraph, unless it was said in an earlier reply.
+func (c *chat) say(format string, args ...any) error {
+	if c.past() {
+		return nil
+	}
+	text := fmt.Sprintf(format, args...)
+	if text == "" {
+		return nil
+	}
+	if c.said {
+		text = "\n\n" + text
+	}
+	c.said = true
+	return c.words(text)
+}
+
+var articles = []string{"me", "us", "the", "a", "an", "this", "that", "my", "our", "all", "file", "files", "contents", "content", "text", "of", "in", "from", "at", "to", "into", "inside", "on", "up", "out", "for"}
+
+type readArgs struct {
+	Path  string `json:"path"`
+	Line  int    `json:"line,omitempty"`
+	Limit int    `json:"limit,omitempty"`
+}
+
+func parseRead(rest string, quiet bool) step {
+	plain := strings.ToLower(skip(rest, "me", "us", "all", "the"))
+	switch plain {
+	case "files", "directory", "folder", "workspace", "what is here", "files here":
+		return listStep("")
+	case "status", "git status":
+		return runStep("git status")
+	case "changes", "diff", "git diff":
+		return runStep("git diff")
+	case "log", "history", "commits", "git log":
+		return runStep("git log --oneline -10")
+	case "", "it", "it again":
+		return says("Tell me which file, for instance “read go.mod”.")
+	}
+	if word, _ := cutWord(plain); slices.Contains(programs, word) && !fileLike(word) {
+		return runStep(skip(rest, "me", "us", "the"))
+	}
+	if word, more := cutWord(rest); more == "" && unquote(rest) != rest || more == "" && fileLike(word) {
+		return readStep(word, readArgs{}, quiet, "")
+	}
+	file, others, found := fileIn(rest)
+	if !found {
+		others = skip(rest, articles...)
+		if file, others = cutWord(others); others != "" || file == "" {
+			return nil
+		}
+	}
+	if second, left, more := fileIn(strings.ReplaceAll(others, ",", " ")); more { // read a.go and b.go
+		a, b := readStep(file, readArgs{}, quiet, ""), parseRead(strings.TrimSpace(second+" "+strings.ReplaceAll(left, "and", "")), quiet)
+		return func(c *chat) error {
+			if err := a(c); err != nil {
+				return err
+			}
+			return b(c)
+		}
+	}
+	args, about := lineRange(others)
+	about = skip(about, articles...)
+	if args.Line > 0 {
+		about = ""
+	}
+	return readStep(file, args, quiet || about != "", about)
+}
+
+// lineRange finds "lines 3-7", "line 5", "first 10 lines".
+func lineRange(s string) (a readArgs, rest string) {
+	lower := strings.ToLower(s)
+	i := strings.Index(lower, "line")
+	if i < 0 {
+		return a, s
+	}
+	behind := strings.NewReplacer("-", " ", "–", " ", " to ", " ").Replace(strings.TrimLeft(lower[i+4:], "s"))
+	if first, ok := number(behind); ok {
+		a.Line, a.Limit = first, 1
+		if words := strings.Fields(behind); len(words) > 1 {
+			if last, ok := number(strings.Join(words[1:], " ")); ok && last >= first {
+				a.Limit = last - first + 1
+			}
+		}
+		return a, ""
+	}
+	if strings.Contains(lower[:i], "first") {
+		n, ok := number(lower[:i])
+		if !ok {
+			n = 1
+		}
+		return readArgs{Line: 1, Limit: n}, ""
+	}
+	return a, s
+}
+
+func parseList(clause, rest string) step {
+	if strings.HasPrefix(clause, "ls ") && strings.HasPrefix(rest, "-") {
+		return runStep(clause)
+	}
+	dir := skip(rest, articles...)
+	dir = skip(dir, "everything", "here", "directory", "folder", "workspace", "entries")
+	dir = skip(dir, articles...)
+	dir = skip(dir, "directory", "folder", "here")
+	dir = unquote(dir)
+	if strings.Contains(dir, " ") {
+		word, more := cutWord(dir)
+		if dir = word; skip(more, "directory", "folder") != "" {
+			return nil
+		}
+	}
+	return listStep(dir)
+}
+
+func parseRun(verb, clause, rest string) step {
+	if verb != "run" {
+		if rest == "" || strings.HasPrefix(skip(rest, "the", "this", "it"), "project") || skip(rest, "the", "this", "it", "code", "everything") == "" {
+			return projectStep(verb)
+		}
+		return nil
+	}
+	switch strings.ToLower(skip(rest, "all", "the", "my", "our", "unit")) {
+	case "test", "tests", "test suite":
+		return projectStep("test")
+	case "build":
+		return projectStep("build")
+	case "":
+		return says("Tell me which command, for instance “run go version”.")
+	}
+	if c := skip(rest, "the command", "command", "this command", "this", "a command", "the"); c != "" && unquote(c) != c {
+		rest = c
+	} else if skip(rest, "the command", "command", "this command") != "" {
+		rest = skip(rest, "the command", "command", "this command")
+	}
+	return runStep(unquote(rest))
+}
+
+func parseReplace(rest string, rename bool) step {
+	body, file, found := cutOutside(rest, " in ", true)
+	if !found {
+		body, file, found = cutOutside(rest, " inside ", true)
+	}
+	if !found {
+		if from, to, ok := cutOutside(rest, " to ", false); ok && rename && fileLike(from) && fileLike(to) {
+			return runStep("mv " + shellQuote(from) + " " + shellQuote(to))
+		}
+		return says("Tell me in which file, for instance “replace 8080 with 9090 in config.yaml”.")
+	}
+	e := editArgs{All: rename}
+	for _, all := range []string{" everywhere", " all over"} {
+		for _, s := range []*string{&body, &file} {
+			if rest, ok := strings.CutSuffix(*s, all); ok {
+				*s, e.All = rest, true
+			}
+		}
+	}
+	for _, all := range []string{"all occurrences of", "every occurrence of", "all of", "all", "every", "each"} {
+		if rest := skip(body, all); rest != body {
+			body, e.All = rest, true
+		}
+	}
+	file = unquote(skip(file, "the", "file"))
+	body = skip(body, "the word", "the text", "the string", "the line", "the name", "the variable", "the function")
+	for _, by := range []string{" with ", " by ", " to ", " into ", " -> ", " → "} {
+		if old, text, ok := cutOutside(body, by, false); ok && old != "" && file != "" && !strings.Contains(file, " ") {
+			e.Old, e.New = unquote(old), unquote(text)
+			return replaceStep(file, e)
+		}
+	}
+	return nil
+}
+
+func parseWrite(verb, word, clause, rest string) step {
+	rest = strings.TrimLeft(rest, ": ")
+	if word == "make" {
+		if what := skip(rest, "me", "a", "an", "new", "empty"); !strings.HasPrefix(what, "file") && !strings.HasPrefix(what, "dir") && !strings.HasPrefix(what, "folder") {
+			if first, _ := cutWord(what); !fileLike(first) && what == rest {
+				return runStep(clause) // make test
+			}
+		}
+	}
+	what := skip(rest, "me", "a", "an", "the", "new", "empty")
+	for _, d := range []string{"directory", "folder", "dir"} {
+		if name := skip(what, d); name != what {
+			name = unquote(skip(name, "called", "named"))
+			return runStep("mkdir -p " + shellQuote(name))
+		}
+	}
+	if text, file, ok := cutOutside(rest, " to the end of ", true); ok && verb == "append" {
+		return appendStep(cleanName(file), unquote(skip(text, "a line", "the line", "line", "the text")))
+	}
+	for _, to := range []string{" to ", " into ", " in ", " at the end of "} {
+		text, file, ok := cutOutside(rest, to, true)
+		if file = cleanName(file); !ok || text == "" || !fileLike(file) || strings.Contains(file, " ") || strings.Contains(text, ":\n") {
+			continue
+		}
+		text = unquote(skip(text, "a line", "the line", "line", "the text"))
+		if verb == "append" {
+			return appendStep(file, text)
+		}
+		return writeStep(file, text)
+	}
+	if verb == "append" {
+		return nil
+	}
+	name, text := cutWord(skip(what, "file", "called", "named"))
+	name = strings.TrimRight(name, ":,")
+	if name == "" || word == "write" && !fileLike(name) {
+		return nil
+	}
+	body := skip(text, "with", "containing", "saying", "that says", "which says", "that contains", "the text", "the content", "the contents", "content", "contents")
+	return writeStep(name, unquote(strings.TrimPrefix(body, "\n")))
+}
+
+func cleanName(s string) string {
+	return unquote(strings.TrimRight(skip(s, "the", "a", "new", "file", "called", "named"), ":,"))
+}
+
+func parseFileCommand(verb, rest string) step {
+	rest = skip(rest, "the", "file", "directory", "folder")
+	if verb == "delete" {
+		if unquote(rest) == "" || strings.Contains(unquote(rest), " ") && unquote(rest) == rest {
+			return nil
+		}
+		return runStep("rm " + shellQuote(unquote(rest)))
+	}
+	from, to, ok := cutOutside(rest, " to ", false)
+	if !ok || from == "" || to == "" || strings.ContainsAny(from+to, " ") {
+		return nil
+	}
+	return runStep(map[string]string{"move": "mv ", "copy": "cp "}[verb] + shellQuote(unquote(from)) + " " + shellQuote(unquote(to)))
+}
+
+func parseSearch(word, clause, rest string) step {
+	if strings.HasPrefix(rest, "-") || word == "find" && (strings.HasPrefix(rest, ". ") || strings.HasPrefix(rest, "/")) {
+		return runStep(clause)
+	}
+	what := skip(rest, "for", "all", "the", "word", "text", "string", "lines with", "occurrences of", "where", "out where", "at")
+	where := "."
+	if w, dir, ok := cutOutside(what, " in ", true); ok {
+		what, where = w, unquote(skip(dir, "the", "file", "files", "directory", "folder", "all", "this", "here", "project", "workspace", "repository", "repo"))
+	}
+	if where == "" {
+		where = "."
+	}
+	if what = unquote(what); what == "" || strings.Contains(where, " ") {
+		return nil
+	}
+	return runStep("grep -rnI --exclude-dir=.git -e " + shellQuote(what) + " " + shellQuote(where))
+}
+
+func parseCount(rest string) step {
+	pause := time.Duration(0)
+	if strings.Contains(strings.ToLower(rest), "slow") {
+		pause = slowly
+	}
+	from, to := 1, 10
+	if a, b, ok := cutOutside(rest, "to ", false); ok {
+		if n, ok := number(a); ok && strings.Contains(a, "from") {
+			from = n
+		}
+		rest = b
+	}
+	if n, ok := number(rest); ok {
+		to = n
+	}
+	if to < from || to-from > 100_000 {
+		return says("I count upwards, and at most a hundred thousand numbers at once.")
+	}
+	return func(c *chat) error {
+		if c.past() {
+			return nil
+		}
+		if err := c.say("%d", from); err != nil {
+			return err
+		}
+		for n := from + 1; n <= to; n++ {
+			if err := c.sleep(max(pause, c.pace)); err != nil {
+				return err
+			}
+			if err := c.send(Chunk{Text: fmt.Sprintf(" %d", n)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func parseWait(rest string) step {
+	n, ok := number(rest)
+	unit := time.Second
+	if strings.Contains(rest, "min") {
+		unit = time.Minute
+	}
+	if !ok || time.Duration(n)*unit > time.Hour {
+		return says("Tell me how long, at most an hour: “wait 5 seconds”.")
+	}
+	d := time.Duration(n) * unit
+	return func(c *chat) error {
+		if c.past() {
+			return nil
+		}
+		if err := c.say("Waiting %v ", d); err != nil {
+			return err
+		}
+		for left := d; left > 0; left -= time.Second {
+			if err := c.sleep(min(left, time.Second)); err != nil {
+				return err
+			}
+			if err := c.send(Chunk{Text: "."}); err != nil {
+				return err
+			}
+		}
+		return c.words(" done.")
+	}
+}
+
+// shellQuote is s as one word of a shell.
+func shellQuote(s string) string {
+	plain := s != "" && !strings.HasPrefix(s, "-") && !strings.HasPrefix(s, "~")
+	for _, r := range s {
+		plain = plain && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/-+:@%", r))
+	}
+	if plain {
+		return s
+	}
+	if strings.HasPrefix(s, "-") {
+		s = "./" + s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -10,9 +10,7 @@ import (
 
 // Settings are the values in force: the file's, and defaults for the rest.
 type Settings struct {
-	// DefaultAgent runs a new session's turns; its setting is "agent".
-	DefaultAgent string
-
+	Agent   string // who runs a new session's turns
 	Model   string // of the built-in agent; "" lets it choose
 	Mode    string // "ask", "edits", "auto" or "plan"
 	Profile string // "coding" or "sysadmin"
@@ -41,14 +39,14 @@ type Log struct{ Level string }
 // Defaults are the settings of an empty file.
 func Defaults() Settings {
 	return Settings{
-		DefaultAgent: "gladhand",
-		Mode:         "ask",
-		Profile:      "coding",
-		Queue:        Queue{Max: 16},
-		Asks:         Asks{Expiry: 30 * time.Minute},
-		Limits:       Limits{Connections: 512},
-		Stop:         Stop{Drain: 5 * time.Second},
-		Log:          Log{Level: "info"},
+		Agent:   "gladhand",
+		Mode:    "ask",
+		Profile: "coding",
+		Queue:   Queue{Max: 16},
+		Asks:    Asks{Expiry: 30 * time.Minute},
+		Limits:  Limits{Connections: 512},
+		Stop:    Stop{Drain: 5 * time.Second},
+		Log:     Log{Level: "info"},
 	}
 }
 
@@ -61,7 +59,7 @@ type setting struct {
 
 // table lists every setting, in the order in which people see them.
 var table = []setting{
-	{"agent", "the agent of a new session: gladhand, or a guest's name", func(s *Settings) value { return text{&s.DefaultAgent, 1} }},
+	{"agent", "the agent of a new session: gladhand, or a guest's name", func(s *Settings) value { return text{&s.Agent, 1} }},
 	{"model", "the model of the built-in agent, such as offline; empty: the best one that is ready", func(s *Settings) value { return text{&s.Model, 0} }},
 	{"mode", "what a new session may do without asking: ask, edits, auto or plan", func(s *Settings) value { return word{&s.Mode, []string{"ask", "edits", "auto", "plan"}} }},
 	{"profile", "how strict approvals are: coding or sysadmin", func(s *Settings) value { return word{&s.Profile, []string{"coding", "sysadmin"}} }},

@@ -83,30 +83,18 @@ func (r *run) perform(ctx context.Context, c call) error {
 	if err != nil {
 		return r.fail(ctx, c, err)
 	}
-	shown, err := prepared.Digest()
-	if err != nil {
-		return r.fail(ctx, c, err)
-	}
 	begin := shownState(c, prepared)
 	d := policy.Decide(policy.Of(r.t.Info()), prepared.Action)
 	switch d.Outcome {
 	case policy.Deny:
 		return r.fail(ctx, c, errors.New("Denied: "+d.Reason))
 	case policy.Ask:
-		if err := r.emit(ctx, acp.ToolUpdate(begin)); err != nil {
+		if refusal, err := r.ask(ctx, c, prepared, begin, d); err != nil {
 			return err
+		} else if refusal != nil {
+			return r.fail(ctx, c, refusal)
 		}
-		if refusal, err := r.ask(ctx, c, begin, d, shown); err != nil {
-			return err
-		} else if refusal != "" {
-			return r.fail(ctx, c, errors.New(refusal))
-		}
-		begin = acp.ToolState{ID: c.ID}
-	}
-	if now, err := prepared.Digest(); err != nil {
-		return r.fail(ctx, c, err)
-	} else if now != shown {
-		return r.fail(ctx, c, errMoved)
+		begin = acp.ToolState{ID: c.ID} // the rest has been shown
 	}
 	begin.Status = "in_progress"
 	if err := r.emit(ctx, acp.ToolUpdate(begin)); err != nil {
@@ -139,33 +127,44 @@ func (r *run) prepare(ctx context.Context, c call) (prepared *tool.Call, err err
 	return t.Prepare(ctx, r.env, c.Args)
 }
 
-// ask puts the question and waits. A refusal is what the model is told.
-func (r *run) ask(ctx context.Context, c call, state acp.ToolState, d policy.Decision, digest string) (refusal string, err error) {
-	title := state.Title
-	if d.Reason != "" {
-		title += " (" + d.Reason + ")"
+// ask shows the call, puts the question, waits, and looks whether the answer is
+// still about the same. A refusal is what the model is told.
+func (r *run) ask(ctx context.Context, c call, p *tool.Call, state acp.ToolState, d policy.Decision) (refusal, err error) {
+	shown, refusal := p.Digest()
+	if refusal != nil {
+		return refusal, nil
+	}
+	if err := r.emit(ctx, acp.ToolUpdate(state)); err != nil {
+		return nil, err
 	}
 	state.Status, state.RawInput = "pending", c.Args
-	options := []gladhand.Option{{ID: optionAllow, Name: "Allow", Kind: gladhand.AllowOnce}}
+	ask := gladhand.Ask{
+		Title: state.Title, ToolCall: acp.AskedToolCall(state), Digest: shown, Rule: d.Rule,
+		Options: []gladhand.Option{{ID: optionAllow, Name: "Allow", Kind: gladhand.AllowOnce}},
+	}
+	if d.Reason != "" {
+		ask.Title += " (" + d.Reason + ")"
+	}
 	if d.Rule != "" {
-		options = append(options, gladhand.Option{ID: optionAlways, Name: d.AlwaysName, Kind: gladhand.AllowAlways})
+		ask.Options = append(ask.Options, gladhand.Option{ID: optionAlways, Name: d.AlwaysName, Kind: gladhand.AllowAlways})
 	}
-	options = append(options, gladhand.Option{ID: optionReject, Name: "Deny", Kind: gladhand.RejectOnce})
+	ask.Options = append(ask.Options, gladhand.Option{ID: optionReject, Name: "Deny", Kind: gladhand.RejectOnce})
 	if err := ctx.Err(); err != nil {
-		return "", err
+		return nil, err
 	}
-	v, err := r.t.Ask(ctx, gladhand.Ask{
-		Title: title, ToolCall: acp.AskedToolCall(state), Options: options, Digest: digest, Rule: d.Rule,
-	})
+	v, err := r.t.Ask(ctx, ask)
 	switch {
 	case err != nil:
-		return "", err
+		return nil, err
 	case v.Settled == gladhand.SettledCancelled:
-		return "", errCancelled
-	case v.Allowed():
-		return "", nil
+		return nil, errCancelled
+	case !v.Allowed():
+		return errors.New(denial(v)), nil
 	}
-	return denial(v), nil
+	if now, err := p.Digest(); err != nil || now != shown {
+		return errors.Join(err, errMoved), nil
+	}
+	return nil, nil
 }
 
 // denial tells the model that, why, and by whom it was denied.

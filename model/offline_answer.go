@@ -30,7 +30,7 @@ func confess(text string) step {
 	if r := []rune(text); len(r) > 120 {
 		text = string(r[:119]) + "…"
 	}
-	return says("I did not understand “%s”. %s\n\n%s\n\n%s", text, whatIAm, examples, configure)
+	return says("I did not understand “%s”. I am gladhand's offline model: a small set of rules, not a language model.\n\n%s\n\n%s", text, examples, configure)
 }
 
 func leftOut(clauses []string) step {
@@ -106,6 +106,9 @@ func ask(question string) step {
 			}
 			return confess(question)(c)
 		}
+		if strings.HasPrefix(c.file, "the output") && mentions(lower, "pass", "passes", "passed", "work", "works", "worked", "fail", "fails", "failed", "ok", "result", "happens", "happened") {
+			return nil // it was just said
+		}
 		return c.say("%s", answer(question, c.file, c.text))
 	}
 }
@@ -120,7 +123,7 @@ func answer(question, name, text string) string {
 	n := lineCount(text)
 	switch {
 	case n == 0:
-		return fmt.Sprintf("%s is empty.", name)
+		return fmt.Sprintf("%s is empty.", capital(name))
 	case strings.Contains(lower, "how many lines") || strings.Contains(lower, "number of lines"):
 		return fmt.Sprintf("%s has %s.", name, count(n, "line", "lines"))
 	case strings.Contains(lower, "how many words"):
@@ -133,8 +136,6 @@ func answer(question, name, text string) string {
 		return fmt.Sprintf("The first line of %s is: %s", name, tick(lines[0]))
 	case mentions(lower, "about", "summarize", "summarise", "summary", "explain", "describe"):
 		return fmt.Sprintf("I cannot sum up as a language model would. %s begins so:\n\n%s", capital(name), block(opening(lines), 8))
-	case name != "" && strings.HasPrefix(name, "the output") && mentions(lower, "pass", "passed", "work", "worked", "fail", "failed", "ok"):
-		return "That is in the line above: it says whether the command worked."
 	}
 	words := keywords(question)
 	if len(words) == 0 {
@@ -178,9 +179,9 @@ var stopWords = strings.Fields("a an and are at be by can do does did file find 
 func keywords(question string) []string {
 	var words []string
 	for _, w := range strings.FieldsFunc(question, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./'", r)
 	}) {
-		w = strings.Trim(w, ".-/")
+		w = strings.Trim(w, ".-/'")
 		if w != "" && !slices.Contains(stopWords, strings.ToLower(w)) && !fileLike(w) {
 			words = append(words, w)
 		}
@@ -235,6 +236,7 @@ func valueOf(line string, words []string) string {
 	return ""
 }
 
+// capital is a name as it begins a sentence.
 func capital(s string) string {
 	if strings.HasPrefix(s, "the ") {
 		return "T" + s[1:]

@@ -284,7 +284,8 @@ func parseWrite(verb, word, clause, rest string) step {
 	}
 	name, text := cutWord(skip(what, "file", "called", "named"))
 	name = strings.TrimRight(name, ":,")
-	if name == "" || word == "write" && !fileLike(name) {
+	named := fileLike(name) || skip(what, "file") != what || strings.Contains(rest, " called ") || unquote(rest) != rest
+	if name == "" || !named {
 		return nil
 	}
 	body := skip(text, "with", "containing", "saying", "that says", "which says", "that contains", "the text", "the content", "the contents", "content", "contents")
@@ -379,7 +380,7 @@ func parseWait(rest string) step {
 		if c.past() {
 			return nil
 		}
-		if err := c.say("Waiting %v ", d); err != nil {
+		if err := c.say("Waiting %s ", spell(n, unit)); err != nil {
 			return err
 		}
 		for left := d; left > 0; left -= time.Second {
@@ -392,6 +393,13 @@ func parseWait(rest string) step {
 		}
 		return c.words(" done.")
 	}
+}
+
+func spell(n int, unit time.Duration) string {
+	if unit == time.Minute {
+		return count(n, "minute", "minutes")
+	}
+	return count(n, "second", "seconds")
 }
 
 // shellQuote is s as one word of a shell.

@@ -46,7 +46,7 @@ func (t editFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*C
 	if err != nil {
 		return nil, err
 	}
-	base, err := load(path)
+	base, err := load(path, env.show(path))
 	if err != nil {
 		return nil, err
 	}

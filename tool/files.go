@@ -129,9 +129,9 @@ type fileState struct {
 // absent is the digest of a file that is not there.
 const absent = "absent"
 
-// load reads a regular file whole.
-func load(path string) (fileState, error) {
-	f, fi, err := openRegular(path)
+// load reads a regular file whole. shown is the path in errors.
+func load(path, shown string) (fileState, error) {
+	f, fi, err := openRegular(path, shown)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fileState{digest: absent}, nil
 	}
@@ -140,7 +140,7 @@ func load(path string) (fileState, error) {
 	}
 	defer f.Close()
 	if fi.Size() > maxFile {
-		return fileState{}, fmt.Errorf("%s has %d bytes; files over %d MiB are not edited, use a command", path, fi.Size(), maxFile>>20)
+		return fileState{}, fmt.Errorf("%s has %d bytes; files over %d MiB are not edited, use a command", shown, fi.Size(), maxFile>>20)
 	}
 	data := make([]byte, 0, fi.Size()+512)
 	for {
@@ -150,9 +150,9 @@ func load(path string) (fileState, error) {
 		case err == io.EOF:
 			return fileState{exists: true, data: data, digest: sum(data)}, nil
 		case err != nil:
-			return fileState{}, plain(path, err)
+			return fileState{}, plain(shown, err)
 		case len(data) > maxFile:
-			return fileState{}, fmt.Errorf("%s is growing beyond %d MiB", path, maxFile>>20)
+			return fileState{}, fmt.Errorf("%s is growing beyond %d MiB", shown, maxFile>>20)
 		}
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
@@ -166,8 +166,8 @@ func sum(data []byte) string {
 }
 
 // digestOf looks at a file's present state.
-func digestOf(path string) (string, error) {
-	f, _, err := openRegular(path)
+func digestOf(path, shown string) (string, error) {
+	f, _, err := openRegular(path, shown)
 	if errors.Is(err, fs.ErrNotExist) {
 		return absent, nil
 	}
@@ -177,27 +177,27 @@ func digestOf(path string) (string, error) {
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return "", plain(path, err)
+		return "", plain(shown, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // openRegular opens a regular file for reading, and nothing that could block or
 // has no end.
-func openRegular(path string) (*os.File, os.FileInfo, error) {
+func openRegular(path, shown string) (*os.File, os.FileInfo, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
-		return nil, nil, plain(path, err)
+		return nil, nil, plain(shown, err)
 	}
-	if err := regular(path, fi); err != nil {
+	if err := regular(shown, fi); err != nil {
 		return nil, nil, err
 	}
 	f, err := openNonblock(path)
 	if err != nil {
-		return nil, nil, plain(path, err)
+		return nil, nil, plain(shown, err)
 	}
 	if fi, err = f.Stat(); err == nil { // it may have been swapped
-		err = regular(path, fi)
+		err = regular(shown, fi)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -206,12 +206,12 @@ func openRegular(path string) (*os.File, os.FileInfo, error) {
 	return f, fi, nil
 }
 
-func regular(path string, fi os.FileInfo) error {
+func regular(shown string, fi os.FileInfo) error {
 	switch {
 	case fi.IsDir():
-		return fmt.Errorf("%s is a directory; list it with list_dir", path)
+		return fmt.Errorf("%s is a directory; list it with list_dir", shown)
 	case !fi.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file (%s)", path, fi.Mode().Type())
+		return fmt.Errorf("%s is no regular file (%s)", shown, fi.Mode().Type())
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (t listDir) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Ca
 			if err := env.still(a.Path, path); err != nil {
 				return Result{}, err
 			}
-			text, err := list(path)
+			text, err := list(path, env.show(path))
 			return Result{Text: Cut(text, MaxResult)}, err
 		},
 	}, nil
@@ -68,18 +68,18 @@ func (t listDir) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Ca
 
 // list is one entry a line, directories with a slash behind and first, then a
 // last line in brackets that counts them.
-func list(path string) (string, error) {
+func list(path, shown string) (string, error) {
 	d, err := os.Open(path)
 	if err != nil {
-		return "", plain(path, err)
+		return "", plain(shown, err)
 	}
 	defer d.Close()
 	if fi, err := d.Stat(); err == nil && !fi.IsDir() {
-		return "", fmt.Errorf("%s is a file; read it with read_file", path)
+		return "", fmt.Errorf("%s is a file; read it with read_file", shown)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil && len(entries) == 0 {
-		return "", plain(path, err)
+		return "", plain(shown, err)
 	}
 	var dirs, files strings.Builder
 	nDirs := 0

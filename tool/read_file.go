@@ -85,7 +85,7 @@ func (t readFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*C
 // readText reads the asked-for part and a last line in brackets that says what
 // part it is, what cannot be seen in it, and how to go on.
 func readText(ctx context.Context, env *Env, path string, a readFileArgs) (string, error) {
-	f, fi, err := openRegular(path)
+	f, fi, err := openRegular(path, env.show(path))
 	if err != nil {
 		return "", err
 	}
@@ -93,7 +93,7 @@ func readText(ctx context.Context, env *Env, path string, a readFileArgs) (strin
 	head := make([]byte, 8192)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return "", plain(path, err)
+		return "", plain(env.show(path), err)
 	}
 	head = head[:n]
 	if kind := binaryKind(head); kind != "" {
@@ -108,12 +108,12 @@ func readText(ctx context.Context, env *Env, path string, a readFileArgs) (strin
 		r.limit = min(a.Limit, maxReadLines)
 	}
 	if err := r.scan(ctx, src); err != nil {
-		return "", plain(path, err)
+		return "", plain(env.show(path), err)
 	}
 	if r.hash {
 		d := hex.EncodeToString(r.sum)
 		if enc == utf16LE || enc == utf16BE { // the hash was of the decoded text
-			if d, err = digestOf(path); err != nil {
+			if d, err = digestOf(path, env.show(path)); err != nil {
 				return "", err
 			}
 		}

@@ -27,18 +27,18 @@ func put(path, shown string, base fileState, data []byte) error {
 // create makes a new file; one that appeared meanwhile is left alone.
 func create(path, shown string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return plain(filepath.Dir(path), err)
+		return plain(filepath.Dir(shown), err)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		return errChanged(shown)
 	}
 	if err != nil {
-		return plain(path, err)
+		return plain(shown, err)
 	}
 	if err := writeSync(f, data); err != nil {
 		_ = os.Remove(path)
-		return plain(path, err)
+		return plain(shown, err)
 	}
 	syncDir(filepath.Dir(path))
 	return nil
@@ -86,11 +86,11 @@ func stage(path, shown string, data []byte) (*staged, error) {
 		}
 		_ = os.Remove(s.temp)
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errors.ErrUnsupported) {
-			return nil, plain(path, err)
+			return nil, plain(shown, err)
 		}
 	}
 	s.inPlace = true
-	old, err := load(path)
+	old, err := load(path, shown)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func stage(path, shown string, data []byte) (*staged, error) {
 	}
 	if err != nil {
 		_ = os.Remove(s.temp)
-		return nil, plain(path, err)
+		return nil, plain(shown, err)
 	}
 	return s, nil
 }
@@ -118,7 +118,7 @@ func writeTemp(path string, data []byte) error {
 // Between the look and the rename only a few instructions pass; a writer outside
 // this process that hits exactly them is not seen.
 func (s *staged) commit(base string) error {
-	now, err := digestOf(s.path)
+	now, err := digestOf(s.path, s.shown)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (s *staged) commit(base string) error {
 		return s.overwrite()
 	}
 	if err := os.Rename(s.temp, s.path); err != nil {
-		return plain(s.path, err)
+		return plain(s.shown, err)
 	}
 	s.temp = ""
 	syncDir(filepath.Dir(s.path))
@@ -151,7 +151,7 @@ func (s *staged) overwrite() error {
 		s.temp = ""
 		return fmt.Errorf("writing %s failed (%v) and its old content could not be put back; it is kept in %s", s.shown, err, kept)
 	}
-	return plain(s.path, err)
+	return plain(s.shown, err)
 }
 
 func overwrite(path string, data []byte) error {

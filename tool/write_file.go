@@ -50,7 +50,7 @@ func (t writeFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*
 	if err != nil {
 		return nil, err
 	}
-	base, err := load(path)
+	base, err := load(path, env.show(path))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (w fileChange) call(title string, args json.RawMessage) *Call {
 			if err != nil {
 				return "", err
 			}
-			now, err := digestOf(path)
+			now, err := digestOf(path, w.env.show(path))
 			return digest(w.tool, string(args), path, now, sum(w.after)), err
 		},
 		Run: func(ctx context.Context, _ *Output) (Result, error) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 
@@ -251,12 +252,8 @@ func (f *feed) request(ask gladhand.Ask) {
 
 // answered takes a client's answer; it runs on the read loop.
 func (f *feed) answered(ask gladhand.Ask, result json.RawMessage, err error) {
-	select {
-	case <-f.c.rpc.Done():
+	if errors.Is(err, rpc.ErrClosed) || f.ctx.Err() != nil {
 		return // leaving is not answering
-	case <-f.ctx.Done():
-		return // the feed was ended, and took its questions back
-	default:
 	}
 	var ans gladhand.Answer
 	no := err != nil

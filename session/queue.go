@@ -29,6 +29,8 @@ type queued struct {
 	gladhand.Prompt
 	place  int64
 	stored bool // committed: it may run
+	// withdrawn is who cancelled it before it was stored; it never runs.
+	withdrawn *gladhand.Identity
 	// waiters are callers who sent the same id again before it was stored.
 	waiters []func(gladhand.Receipt, error)
 }
@@ -210,6 +212,9 @@ func (s *Session) accepted(it *queued, seq gladhand.Seq, err error) {
 	it.stored, it.Seq = true, seq
 	r := s.receipt(it)
 	s.log.later(func() { tell(waiters, r, nil) })
+	if it.withdrawn != nil {
+		s.drop(it, it.withdrawn, "cancelled by "+it.withdrawn.Display())
+	}
 	s.kick()
 }
 
@@ -311,6 +316,16 @@ func (s *Session) change(who gladhand.Identity, id gladhand.PromptID, f func(*qu
 	}
 	f(it)
 	return nil
+}
+
+// withdraw drops a waiting prompt, or has it dropped as soon as it is stored; mu
+// is held.
+func (s *Session) withdraw(it *queued, who *gladhand.Identity) {
+	if it.stored {
+		s.drop(it, who, "cancelled by "+who.Display())
+		return
+	}
+	it.withdrawn = who
 }
 
 // drop ends a waiting prompt without a turn; mu is held.

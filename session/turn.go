@@ -297,8 +297,8 @@ func (s *Session) Cancel(who gladhand.Identity) error {
 	s.mu.Lock()
 	defer s.log.unlock()
 	for _, it := range slices.Clone(s.queue.items) {
-		if it.stored && it.By.Client == who.Client {
-			s.drop(it, &who, "cancelled by "+who.Display())
+		if it.By.Client == who.Client {
+			s.withdraw(it, &who)
 		}
 	}
 	if t := s.turn; t != nil && (who.Rights.Has(gladhand.Observe) || t.prompts[0].By.Client == who.Client) {
@@ -314,8 +314,8 @@ func (s *Session) CancelPrompt(who gladhand.Identity, id gladhand.PromptID) {
 	defer s.log.unlock()
 	_, it := s.queue.find(id)
 	switch {
-	case it != nil && it.stored && it.By.Client == who.Client:
-		s.drop(it, &who, "cancelled by "+who.Display())
+	case it != nil && it.By.Client == who.Client:
+		s.withdraw(it, &who)
 	case s.turn != nil && s.turn.prompts[0].ID == id && s.turn.prompts[0].By.Client == who.Client:
 		s.cancelTurn(&who)
 	}

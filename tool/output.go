@@ -30,10 +30,10 @@ type Output struct {
 	path     string
 }
 
-// NewOutput returns an Output that keeps limit bytes. With a directory, output
+// NewOutput returns an Output that keeps limit bytes, an even number. With a directory, output
 // beyond the limit is kept whole in a file there (up to 32 MiB).
 func NewOutput(limit int, dir string) *Output {
-	return &Output{limit: limit, spillDir: dir, changed: make(chan struct{}, 1)}
+	return &Output{limit: limit &^ 1, spillDir: dir, changed: make(chan struct{}, 1)}
 }
 
 // Changed has one element when something was written since the last receive.

@@ -286,7 +286,7 @@ func (r *reader) extent(total int, v lfText, end int64) string {
 	}
 	lines := bytes.Count(v.text, []byte("\n"))
 	if len(v.text) > 0 && v.text[len(v.text)-1] != '\n' {
-		if lines == 0 || r.offset > 0 { // a piece of a line
+		if r.offset > 0 || end < r.size { // a piece of a line
 			return fmt.Sprintf("bytes %d–%d of %d", r.from, end, r.size)
 		}
 		lines++

@@ -69,7 +69,7 @@ func (t runCommand) Prepare(_ context.Context, env *Env, args json.RawMessage) (
 	if a.Timeout != 0 {
 		timeout = time.Duration(a.Timeout) * time.Second
 	}
-	if a.Timeout < 0 || timeout > maxTimeout {
+	if a.Timeout < 0 || a.Timeout > int(maxTimeout/time.Second) {
 		return nil, fmt.Errorf("timeout_seconds must be 1 to %d", int(maxTimeout/time.Second))
 	}
 	environ := env.Environ

@@ -118,7 +118,7 @@ func New(rwc io.ReadWriteCloser, o Options) *Conn {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.in.init(rwc, o.Limits)
+	c.in.r, c.in.limits, c.in.closed = rwc, o.Limits, c.done
 	c.table.init(o.Prefix, o.Limits.InFlight)
 	c.out = outbox{w: rwc, try: tryWriterOf(rwc), limits: o.Limits, onFail: c.writeFailed, onDrained: c.closeStream}
 	return c
@@ -151,7 +151,7 @@ func (c *Conn) Run(ctx context.Context) error {
 		frame, err := c.in.next()
 		switch {
 		case err == nil:
-			if c.out.isSealed() {
+			if c.out.isEnding() {
 				continue // the end has been decided; read on only to see it
 			}
 			c.dispatch(ctx, frame)
@@ -181,7 +181,8 @@ func (c *Conn) readEnded(err error) {
 	if err == io.EOF {
 		err = errEOF
 	}
-	c.table.failCalls(closedError(c.explain(err)))
+	c.because(err)
+	c.table.failCalls(closedError(c.Err()))
 	if idle := c.table.served(); err == errEOF && idle != nil && !hungUp(c.stream) {
 		t := time.NewTimer(c.opts.Limits.Linger)
 		select {
@@ -213,14 +214,19 @@ func (c *Conn) Refuse(err error) {
 // end decides how the connection ends: with a last frame, and with or without
 // what is still unsent. The first to decide wins.
 func (c *Conn) end(cause error, last []byte, drop bool) {
-	c.mu.Lock()
-	if c.cause == nil {
-		c.cause = cause
-	}
-	c.mu.Unlock()
+	c.because(cause)
 	c.out.seal(cause, last, drop)
 	if drop {
 		c.closeStream()
+	}
+}
+
+// because notes why the connection ends; the first reason counts.
+func (c *Conn) because(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil {
+		c.cause = cause
 	}
 }
 
@@ -244,7 +250,6 @@ func (c *Conn) closeStream() {
 			endPolitely(c.stream)
 		}
 		c.stream.Close()
-		c.in.cancel()
 		err := closedError(c.Err())
 		c.table.failCalls(err)
 		c.mu.Lock()

@@ -40,10 +40,11 @@ type outbox struct {
 	w      io.Writer
 	try    TryWriter // nil: every write may block
 	limits Limits
-	// onFail is called once, without the lock, when a write fails or stalls.
+	// onFail is called once, without the lock, when a write fails or stalls
+	// before the end was decided.
 	onFail func(error)
-	// onDrained is called once, without the lock, when the box has been sealed
-	// and everything in it has been written or given up.
+	// onDrained is called without the lock when the end was decided (seal) and
+	// everything has been written or given up. It may be called twice.
 	onDrained func()
 
 	mu sync.Mutex // guards what follows
@@ -56,6 +57,7 @@ type outbox struct {
 	unsent int
 	// busy: somebody writes. Only the writer touches the stream.
 	busy   bool
+	ending bool  // the end has been decided: onDrained is due
 	sealed bool  // nothing more is accepted
 	cause  error // why it was sealed
 	broken bool  // nothing more is written
@@ -148,38 +150,37 @@ func (o *outbox) push(frame []byte) bool {
 }
 
 // seal accepts last, if not nil, and then nothing more. What is queued is still
-// written unless drop is set. It reports false when the box was sealed before.
-func (o *outbox) seal(cause error, last []byte, drop bool) bool {
+// written, unless drop is set or writing has failed already; then, now or later,
+// onDrained is called. A second seal can only drop.
+func (o *outbox) seal(cause error, last []byte, drop bool) {
 	o.mu.Lock()
-	if o.sealed {
-		if drop && !o.broken {
-			o.fail(cause)
+	first := !o.ending
+	o.ending = true
+	if !o.sealed {
+		if last != nil {
+			o.add(last)
 		}
-		o.mu.Unlock()
-		return false
+		o.sealed, o.cause = true, cause
+		o.failWaiters()
 	}
-	if last != nil {
-		o.add(last)
-	}
-	o.sealed, o.cause = true, cause
-	o.failWaiters()
-	if drop {
+	if drop && !o.broken {
 		o.fail(cause)
 	}
-	if o.busy || len(o.bufs) > 0 {
-		o.kick()
-		return true
+	if o.broken || !o.busy && len(o.bufs) == 0 {
+		o.mu.Unlock()
+		if first {
+			o.onDrained()
+		}
+		return
 	}
-	o.mu.Unlock()
-	o.onDrained()
-	return true
+	o.kick()
 }
 
-// isSealed reports whether the end has been decided.
-func (o *outbox) isSealed() bool {
+// isEnding reports whether the end has been decided.
+func (o *outbox) isEnding() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.sealed
+	return o.ending
 }
 
 // fail drops everything. Called with the lock.
@@ -340,7 +341,7 @@ func (o *outbox) recycle(b []byte) {
 // idle ends the caller's time as the writer. Called with the lock, which it releases.
 func (o *outbox) idle() {
 	o.busy = false
-	drained := o.sealed
+	drained := o.ending
 	o.mu.Unlock()
 	if drained {
 		o.onDrained()
@@ -355,11 +356,14 @@ func (o *outbox) end(err error) {
 		o.fail(err)
 	}
 	o.busy = false
+	ending := o.ending
 	o.mu.Unlock()
-	if fresh {
+	switch {
+	case ending:
+		o.onDrained()
+	case fresh:
 		o.onFail(err)
 	}
-	o.onDrained()
 }
 
 // drain writes what its producer could not, b from done on, then what else

@@ -2,21 +2,10 @@ package rpc
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
-
-// Budget bounds the bytes that the unfinished frames of all connections that
-// share it hold, each beyond its first 64 KiB. A connection that finds it used
-// up waits, and its frame's time runs.
-type Budget struct{ sem *semaphore.Weighted }
-
-// NewBudget returns a budget of that many bytes.
-func NewBudget(bytes int64) *Budget { return &Budget{semaphore.NewWeighted(bytes)} }
 
 const (
 	minRead = 4 << 10  // the buffer of an idle connection
@@ -31,8 +20,7 @@ type reader struct {
 	// onTimeout is called once, in a goroutine of its own, when a frame has
 	// taken too long.
 	onTimeout func()
-	ctx       context.Context // ends a wait for the budget
-	cancel    context.CancelFunc
+	closed    <-chan struct{} // ends a wait for the budget
 
 	buf     []byte // buf[off:end] has been read and not been returned
 	off     int
@@ -41,16 +29,11 @@ type reader struct {
 	begun   bool // the byte order mark has been looked for
 	kept    bool // the last frame's memory was given away
 	quiet   int  // reads in a row that a minimal buffer would have done for
-	drawn   int64
+	drawn   draw // of the budget
 
 	mu    sync.Mutex // guards what follows
 	since time.Time  // when the unfinished frame began; zero when there is none
 	timer *time.Timer
-}
-
-func (r *reader) init(src io.Reader, l Limits) {
-	r.r, r.limits = src, l
-	r.ctx, r.cancel = context.WithCancel(context.Background())
 }
 
 // stop ends the reader's timer, and a wait for the budget.
@@ -162,10 +145,9 @@ func (r *reader) room() error {
 		// One byte over the limit is all that is needed to know.
 		size := min(2*len(r.buf), max(r.limits.Frame+2, minRead))
 		if grow := int64(size - max(maxRead, len(r.buf))); grow > 0 && r.limits.Budget != nil {
-			if err := r.limits.Budget.sem.Acquire(r.ctx, grow); err != nil {
-				return err
+			if !r.limits.Budget.acquire(&r.drawn, grow, r.closed) {
+				return ErrClosed
 			}
-			r.drawn += grow
 		}
 		r.replace(max(size, held+1))
 	}
@@ -189,9 +171,8 @@ func (r *reader) shrunk() {
 
 // release gives back what was drawn from the budget.
 func (r *reader) release() {
-	if r.drawn > 0 {
-		r.limits.Budget.sem.Release(r.drawn)
-		r.drawn = 0
+	if r.drawn.held > 0 || r.drawn.borrower {
+		r.limits.Budget.release(&r.drawn)
 	}
 }
 
@@ -234,6 +215,5 @@ func (r *reader) timeout() {
 	r.mu.Unlock()
 	if late {
 		r.onTimeout()
-		r.cancel()
 	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 //	varints   start and length of the text, base, time in µs
 //	varints   number of lens + 1 (0: nil), then each
 //	string    who caused it, as JSON; empty for the agent
+//	string    what a projection must know of earlier events of the id
 //
 // A string is its length as a varint, then its bytes.
 const headFormat = 1
@@ -100,6 +102,7 @@ func appendHead(b []byte, pos int64, e *gladhand.Event, by []byte) []byte {
 		}
 	}
 	b = appendString(b, by)
+	b = appendString(b, e.Prior)
 	binary.LittleEndian.PutUint32(b[start+1:], sum(pos, b[start+5:], e.Update))
 	return b
 }
@@ -158,8 +161,13 @@ func (d *decoder) decode(e *gladhand.Event, pos int64, head, update []byte) erro
 	e.At = time.UnixMicro(r.varint()).UTC()
 	e.Lens = r.lens()
 	by := r.string()
+	prior := r.string()
 	if r.bad {
 		return errDamaged
+	}
+	e.Prior = nil
+	if len(prior) > 0 {
+		e.Prior = bytes.Clone(prior)
 	}
 	e.Update = update
 	return d.setBy(e, by)

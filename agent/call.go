@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -55,7 +56,7 @@ func (r *run) announce(ctx context.Context, c model.Call) (call, error) {
 		out.malformed = fmt.Errorf("the arguments are over %d bytes", maxArgs)
 	case !args.IsValid(): // duplicate names and bad UTF-8 too
 		out.malformed = errors.New("the arguments are not valid JSON")
-		if json.Valid(args) {
+		if json.Valid(args) && utf8.Valid(args) {
 			out.malformed = errors.New("the arguments have a name twice")
 		}
 	case args.Kind() != '{':

@@ -14,6 +14,7 @@ import (
 
 	"gladhand"
 	"gladhand/acp"
+	"gladhand/acp/acptest"
 	"gladhand/agent"
 	"gladhand/model"
 )
@@ -98,6 +99,9 @@ func (t *turn) insert(p gladhand.Prompt) {
 
 // append files an update.
 func (t *turn) append(update json.RawMessage) {
+	if err := acptest.Update(1, update); err != nil {
+		t.t.Errorf("an update the protocol does not allow: %v: %s", err, update)
+	}
 	e, err := acp.Describe(1, update)
 	if err != nil {
 		t.t.Errorf("%v: %s", err, update)
@@ -150,6 +154,9 @@ func (t *turn) Emit(_ context.Context, update json.RawMessage) error {
 func (t *turn) Ask(ctx context.Context, a gladhand.Ask) (gladhand.Verdict, error) {
 	t.mu.Lock()
 	t.asks = append(t.asks, a)
+	if err := acptest.Definition(1, "ToolCallUpdate", a.ToolCall); err != nil {
+		t.t.Errorf("an ask the protocol does not allow: %v: %s", err, a.ToolCall)
+	}
 	answer := t.answer
 	t.mu.Unlock()
 	if t.over() {
@@ -210,20 +217,15 @@ func (s *session) drive(a *agent.Agent, t *turn) (gladhand.StopReason, error) {
 	return reason, err
 }
 
-type toolUpdate struct {
-	SessionUpdate string          `json:"sessionUpdate"`
-	ID            string          `json:"toolCallId"`
-	Name, Title   string          `json:"-"`
-	Status        string          `json:"status"`
-	RawInput      json.RawMessage `json:"rawInput"`
-}
-
-// statuses is the last status of each tool call.
+// statuses is the last status of each tool call of the last turn.
 func (s *session) statuses() map[string]string {
 	last := map[string]string{}
 	for _, e := range s.log {
-		var u toolUpdate
-		if json.Unmarshal(e.Update, &u) == nil && u.ID != "" && u.Status != "" {
+		var u struct {
+			ID     string `json:"toolCallId"`
+			Status string `json:"status"`
+		}
+		if json.Unmarshal(e.Update, &u) == nil && u.ID != "" && u.Status != "" && e.Turn == s.turns {
 			last[u.ID] = u.Status
 		}
 	}

@@ -105,11 +105,11 @@ func Describe(version int, update json.RawMessage) (*gladhand.Event, error) {
 	if !known {
 		return e, nil
 	}
-	var ok bool
-	if e.ID, ok = identify(update, members, tag, k); !ok {
+	id, ok := identify(update, members, tag, k)
+	if !ok {
 		return e, nil
 	}
-	e.Class = k.class
+	e.ID, e.Class = id, k.class
 	if k.ends != "" && !isNull(among(update, members, k.ends)) {
 		e.Class = gladhand.Fact
 	}

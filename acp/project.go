@@ -142,9 +142,9 @@ func messageToV1(tag string) projection {
 				return name, val
 			}, nil))
 		}
-		if hasText(e) {
-			if skip := max(e.Base, 0); skip < e.Text.Len() {
-				chunk(cutBlock(e, content, skip))
+		if text := onlyBlockText(content); text.Start > 0 {
+			if skip := max(e.Base, 0); skip < text.Len() {
+				chunk(cutBlock(content, text, skip))
 			}
 			return chunks
 		}
@@ -157,14 +157,12 @@ func messageToV1(tag string) projection {
 }
 
 // cutBlock is the only block of a message without the first bytes of its text.
-func cutBlock(e *gladhand.Event, content []byte, skip int) []byte {
-	at := find(e.Update, "content").Start
+func cutBlock(content []byte, text gladhand.Span, skip int) []byte {
 	block := skipSpace(content, 1)
 	end, _ := skipValue(content, block)
 	out := make([]byte, 0, end-block)
-	out = append(out, e.Update[at+block:e.Text.Start]...)
-	out = append(out, e.Update[e.Text.Start+skip:at+end]...)
-	return out
+	out = append(out, content[block:text.Start]...)
+	return append(out, content[text.Start+skip:end]...)
 }
 
 // blocksToV1 is blockToV1 for each of an array.

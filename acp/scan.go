@@ -168,15 +168,21 @@ func skipString(b []byte, i int) (int, bool) {
 	if i >= len(b) || b[i] != '"' {
 		return i, false
 	}
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '"':
+	for i++; ; i++ {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return len(b), false
+		}
+		start := i
+		i += n
+		slashes := 0
+		for i-slashes > start && b[i-slashes-1] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
 			return i + 1, true
-		case '\\':
-			i++
 		}
 	}
-	return i, false
 }
 
 // skipValue returns the index behind the value that begins at i.

@@ -7,7 +7,15 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
-require github.com/google/go-cmp v0.7.0 // indirect
+require (
+	github.com/aymanbagabas/go-udiff v0.4.2 // indirect
+	github.com/google/go-cmp v0.7.0
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/rogpeppe/go-internal v1.16.0 // indirect
+	github.com/spf13/cobra v1.10.2 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
+)
 
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect

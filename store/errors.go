@@ -76,9 +76,10 @@ func describe(err error, dir string) (gladhand.Reason, string) {
 
 // fatal reports whether err says that the transaction as a whole cannot go on:
 // the fault is the disk's, not the item's.
+// Damage is the item's, but SQLite then commits nothing of the transaction.
 func fatal(err error) bool {
 	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultNoMem, sqlite.ResultReadOnly,
+	case sqlite.ResultCorrupt, sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultNoMem, sqlite.ResultReadOnly,
 		sqlite.ResultCantOpen, sqlite.ResultNotADB, sqlite.ResultInterrupt, sqlite.ResultBusy, sqlite.ResultProtocol:
 		return true
 	}

@@ -42,7 +42,7 @@ func (s *Store) EventAt(ctx context.Context, id gladhand.SessionID, first gladha
 		if err != nil {
 			return err
 		}
-		if found && first > 0 && first <= maxSeq {
+		if found = found && first > 0 && first <= maxSeq; found {
 			found, err = p.at(c, position(key, first))
 		}
 		switch {
@@ -165,8 +165,12 @@ func (p *page) row(st *sqlite.Stmt) {
 	p.events = append(p.events, e)
 }
 
-// bytes returns room for n bytes, whose capacity ends where the next begins.
+// bytes returns room for n bytes, whose capacity ends where the next begins;
+// nil for none.
 func (p *page) bytes(n int) []byte {
+	if n == 0 {
+		return nil
+	}
 	if n > blockBytes/4 {
 		return make([]byte, n)
 	}

@@ -51,6 +51,10 @@ func takeLock(f *os.File, path string) error {
 	case info.Mode().Perm()&0o077 != 0:
 		return unsafe("%s may be used by other users (mode %#o); remove it", path, info.Mode().Perm())
 	}
+	// The umask may have taken bits that the next owner needs.
+	if err := f.Chmod(0o600); err != nil {
+		return err
+	}
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EINTR) {

@@ -72,7 +72,9 @@ func (s *Store) read(ctx context.Context, f func(*conn) error) error {
 	err := c.exec(qBeginRead)
 	if err == nil {
 		err = f(c)
-		if e := c.exec(qCommit); err == nil {
+		// Not COMMIT: it fails after a damaged page was met, which f may have
+		// gone around.
+		if e := c.exec(qRollback); err == nil {
 			err = e
 		}
 	}

@@ -270,6 +270,9 @@ func tightenFiles(path string) error {
 // nil after the commit, else with what kept fn's changes from being stored. It
 // must not block, nor wait for the store; it may call Write.
 //
+// fn may run twice: its first run is taken back when another write of the same
+// commit met a damaged page.
+//
 // The queue has no bound: callers bound what they have unsaved.
 func (s *Store) Write(fn func(*Tx) error, done func(error)) {
 	if !s.w.add(item{fn: fn, done: done}) {

@@ -431,7 +431,7 @@ func TestCheckpoint(t *testing.T) {
 	withSession(t, s, "a")
 	big := fact(1)
 	big.Update = append(append([]byte(`"`), bytes.Repeat([]byte("x"), 1<<20)...), '"')
-	for range 60 {
+	for range 40 {
 		commit(t, s, func(tx *Tx) error { return tx.PutEvents("a", big) })
 	}
 	info, err := os.Stat(filepath.Join(dir, fileName+"-wal"))

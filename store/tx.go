@@ -43,8 +43,7 @@ const (
 // valid only until the function returns, and only on its goroutine.
 //
 // An error of a method that the function does not return is forgotten, and what
-// its other calls did is stored; a failing disk fails the whole batch, whatever
-// the functions return.
+// its other calls did is stored; only an error of the disk always counts.
 type Tx struct {
 	c   *conn
 	dir string

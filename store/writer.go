@@ -155,29 +155,11 @@ func (w *writer) run() {
 func (w *writer) commit(first item) {
 	w.batch = w.batch[:0]
 	w.tx.reset()
-	err := w.begin()
-	if err == nil {
-		err = w.fill(first)
-	} else {
-		// All that waited meanwhile has waited long enough.
-		for it, ok := first, true; ok; it, ok = w.pop() {
-			w.batch = append(w.batch, it)
-		}
+	err := w.transaction(first)
+	if isDamage(err) && len(w.batch) > 1 {
+		err = w.singly()
 	}
-	if err == nil {
-		err = w.tx.finish()
-	}
-	if err == nil {
-		err = w.c.exec(qCommit)
-	}
-	if err != nil {
-		w.abandon()
-		err = typed(err, w.dir)
-	} else {
-		w.commits++
-		w.bytes += w.tx.bytes
-		w.purging = w.purging || w.tx.buried
-	}
+	err = typed(err, w.dir)
 	w.report(err)
 	for i, it := range w.batch {
 		w.batch[i] = item{}
@@ -191,6 +173,68 @@ func (w *writer) commit(first item) {
 	if err == nil {
 		w.checkpoint()
 	}
+}
+
+// transaction fills w.batch and stores it, or nothing of it.
+func (w *writer) transaction(first item) error {
+	if err := w.begin(); err != nil {
+		// All that waited meanwhile has waited long enough.
+		for it, ok := first, true; ok; it, ok = w.pop() {
+			w.batch = append(w.batch, it)
+		}
+		return err
+	}
+	err := w.fill(first)
+	if err == nil {
+		err = w.tx.finish()
+	}
+	return w.end(err)
+}
+
+// singly stores a batch one by one. SQLite commits no transaction in which a
+// damaged page was met; so those that did not meet it get their own. It returns
+// nil: each item has its own error, then.
+func (w *writer) singly() error {
+	for i := range w.batch {
+		it := &w.batch[i]
+		w.tx.reset()
+		err := w.begin()
+		if err == nil {
+			it.err = w.apply(it.fn)
+			if err = w.tx.fatal; err == nil {
+				err = w.tx.finish()
+			}
+			err = w.end(err)
+		}
+		if it.err == nil {
+			it.err = typed(err, w.dir)
+		}
+	}
+	return nil
+}
+
+// end commits the open transaction, or takes it back when err is not nil or the
+// commit fails.
+func (w *writer) end(err error) error {
+	if err == nil {
+		if err = w.c.exec(qCommit); err == nil {
+			w.commits++
+			w.bytes += w.tx.bytes
+			w.purging = w.purging || w.tx.buried
+			return nil
+		}
+		// When only the sync failed, the pages of the failed transaction are in
+		// the write-ahead log, and a crash could bring back what is reported as
+		// not stored. Whatever is written next goes over them; so write.
+		defer func() { _ = w.probe() }()
+	}
+	w.tx.dropped()
+	if !w.c.AutocommitEnabled() {
+		if err := w.c.exec(qRollback); err != nil {
+			w.log.Error("store: roll back", "dir", w.dir, "err", err)
+		}
+	}
+	return err
 }
 
 // fill applies items until the queue is empty or the batch is full. Its error is
@@ -271,20 +315,6 @@ func (w *writer) begin() error {
 	}
 }
 
-// abandon takes a transaction back whose commit failed.
-func (w *writer) abandon() {
-	w.tx.dropped()
-	if !w.c.AutocommitEnabled() {
-		if err := w.c.exec(qRollback); err != nil {
-			w.log.Error("store: roll back", "err", err)
-		}
-	}
-	// When only the sync failed, the pages of the failed transaction are in the
-	// write-ahead log, and a crash could bring back what was reported as not
-	// stored. Whatever is written next goes over them; so write.
-	_ = w.probe()
-}
-
 // probe commits a transaction that changes nothing.
 func (w *writer) probe() error { return typed(w.c.exec(qTouch), w.dir) }
 
@@ -326,17 +356,17 @@ func (w *writer) checkpointed(err error) {
 
 // purge removes some of what deleted sessions left.
 func (w *writer) purge() {
+	w.tx.reset()
 	err := w.begin()
 	if err == nil {
-		if err = w.dig(); err == nil {
-			err = w.c.exec(qCommit)
-		}
-		if err != nil {
-			w.abandon()
-		}
+		err = w.end(w.dig())
+	}
+	if isDamage(err) {
+		w.purging = false // it would meet the same page again
+		w.log.Warn("store: what a deleted session left cannot be removed", "dir", w.dir, "err", err)
+		return
 	}
 	w.report(typed(err, w.dir))
-	w.commits++
 	w.checkpoint()
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -128,7 +129,8 @@ func New(rwc io.ReadWriteCloser, o Options) *Conn {
 // when all pending calls have failed: nil when either side closed the
 // connection in order, else why it ended. Call it once.
 func (c *Conn) Run(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { c.end(context.Cause(ctx), nil, true) })
+	outer := ctx
+	stop := context.AfterFunc(outer, func() { c.end(context.Cause(outer), nil, true) })
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(ErrClosed)
@@ -178,12 +180,13 @@ func (c *Conn) wait() error {
 // readEnded runs when no more can be read: calls fail now, the peer's requests
 // may linger, what has been produced is still written.
 func (c *Conn) readEnded(err error) {
-	if err == io.EOF {
+	gone := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	if err == io.EOF || gone {
 		err = errEOF
 	}
 	c.because(err)
 	c.table.failCalls(closedError(c.Err()))
-	if idle := c.table.served(); err == errEOF && idle != nil && !hungUp(c.stream) {
+	if idle := c.table.served(); err == errEOF && idle != nil && !gone && !hungUp(c.stream) {
 		t := time.NewTimer(c.opts.Limits.Linger)
 		select {
 		case <-idle:

@@ -202,10 +202,11 @@ func TestBackpressure(t *testing.T) {
 
 // One frame may be larger than what may be unsent; it then goes alone.
 func TestSendLarge(t *testing.T) {
-	bubble(t, Options{Handler: echoHandler}, func(t *testing.T, s *served) {
+	o := Options{Handler: echoHandler, Limits: Limits{Unsent: 10_000, Frame: 500_000}}
+	bubble(t, o, func(t *testing.T, s *served) {
 		go func() {
 			s.conn.Notify(context.Background(), "small", nil)
-			s.conn.Notify(context.Background(), "large", payload(3<<20))
+			s.conn.Notify(context.Background(), "large", payload(400_000))
 			s.conn.Notify(context.Background(), "small", nil)
 		}()
 		for _, want := range []string{"small", "large", "small"} {
@@ -213,17 +214,18 @@ func TestSendLarge(t *testing.T) {
 				t.Errorf("%s, want %s", m.Method, want)
 			}
 		}
-		err := s.conn.Notify(context.Background(), "too large", payload(8<<20))
+		err := s.conn.Notify(context.Background(), "too large", payload(500_000))
 		if !errors.Is(err, errFrameTooLarge) {
 			t.Errorf("Notify: %v", err)
 		}
 	})
 }
 
-// Replies never wait; a peer that lets 4 MiB pile up is disconnected.
+// Replies never wait; a peer that lets too many pile up is disconnected.
 func TestUnreadReplies(t *testing.T) {
-	bubble(t, Options{Handler: echoHandler}, func(t *testing.T, s *served) {
-		big := sized(1 << 20)
+	o := Options{Handler: echoHandler, Limits: Limits{UnsentReplies: 400_000}}
+	bubble(t, o, func(t *testing.T, s *served) {
+		big := sized(100_000)
 		go func() {
 			for range 20 {
 				io.WriteString(s.raw, big+"\n")
@@ -308,12 +310,12 @@ func TestBudget(t *testing.T) {
 // However many large frames arrive at once, one can always finish.
 func TestBudgetGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const size = 4 << 20
+		const size = 2 << 20
 		budget := NewBudget(size)
-		o := Options{Handler: echoHandler, Limits: Limits{Budget: budget, Frame: 256 << 10}}
-		frame := sized(256<<10) + "\n"
+		o := Options{Handler: echoHandler, Limits: Limits{Budget: budget, Frame: 128 << 10}}
+		frame := sized(128<<10) + "\n"
 		var peers []*served
-		for range 64 {
+		for range 40 {
 			peers = append(peers, serve(t, transports["pipe"], o))
 		}
 		// All begin first: together they want more than there is.
@@ -322,7 +324,7 @@ func TestBudgetGoesOn(t *testing.T) {
 		}
 		start := time.Now()
 		for _, s := range peers {
-			if line := s.line(); len(line) < 256<<10-100 {
+			if line := s.line(); len(line) < 128<<10-100 {
 				t.Fatalf("got %.200s", line)
 			}
 		}
@@ -423,7 +425,7 @@ func TestFloodOfNonsense(t *testing.T) {
 	if got := s.line(); got != fenced {
 		t.Errorf("got %s", got)
 	}
-	if n := len(s.conn.table.calls); n != 0 {
+	if n := openCalls(s.conn); n != 0 {
 		t.Errorf("%d calls kept", n)
 	}
 	if n := s.conn.dropped.Load(); n != 100_000 {

@@ -442,7 +442,11 @@ func (t *turn) await(ctx context.Context, commit <-chan error) error {
 
 // Emit implements [gladhand.Turn].
 func (t *turn) Emit(ctx context.Context, update json.RawMessage) error {
-	ev, err := acp.Describe(1, update)
+	return t.emit(ctx, acp.V1, update)
+}
+
+func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) error {
+	ev, err := acp.Describe(version, update)
 	if err != nil {
 		return err
 	}

@@ -347,4 +347,3 @@ func TestRights(t *testing.T) {
 		}
 	}
 }
-

@@ -201,7 +201,8 @@ func (p *Process) Wait() (ExitStatus, error) {
 
 // Kill ends the whole group: SIGTERM, Grace, SIGKILL; on Windows at once. The
 // first reason given is kept in the status. It returns when the process has
-// ended, or 5 s after SIGKILL when the kernel holds on to it.
+// ended, or 5 s after SIGKILL when the kernel holds on to it. Not to be called
+// from Stdout's or Stderr's Write, which Wait waits for.
 func (p *Process) Kill(reason string) {
 	p.mu.Lock()
 	if p.reason == "" && !p.closed {

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gladhand"
 )
 
@@ -201,25 +203,30 @@ func TestOutputIsAlwaysDrained(t *testing.T) {
 	}
 }
 
-// What the main process wrote last arrives whole, however slow the reader.
+// What the main process wrote last arrives whole, however slow the reader, and
+// although somebody else keeps the output open.
 func TestLastWordsArrive(t *testing.T) {
-	var n int
-	first := make(chan struct{})
-	p, err := (&Command{Path: "sh", Args: []string{"-c", "setsid sleep 300 & head -c 60000 /dev/zero"}, Stdout: writerFunc(func(b []byte) (int, error) {
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer w.Close()
+	n, blocked, first := 0, make(chan struct{}), make(chan struct{})
+	d := &drain{r: r, done: make(chan struct{}), w: writerFunc(func(b []byte) (int, error) {
 		if n == 0 {
+			close(blocked)
 			<-first
 		}
 		n += len(b)
 		return len(b), nil
-	})}).Start()
-	must(t, err)
-	until(t, "the main process has ended", func() bool { return gone(p.PID()) })
-	close(first)
-	st, err := finish(t, p)
-	must(t, err)
-	for _, pid := range st.Escaped {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	})}
+	go d.run()
+	for range 60 {
+		_, err := w.Write(make([]byte, 1000))
+		must(t, err)
 	}
+	<-blocked
+	d.cut()
+	close(first)
+	<-d.done
 	if n != 60000 {
 		t.Errorf("%d bytes of 60000", n)
 	}
@@ -322,10 +329,12 @@ func TestNoZombies(t *testing.T) {
 	}
 }
 
-// A command has no terminal to ask for a password on.
+// A command has no terminal to ask for a password on: it leads a session.
 func TestNoTerminal(t *testing.T) {
-	out, _ := sh(t, `(: </dev/tty) 2>/dev/null && echo terminal; ps -o sid= -p $$ 2>/dev/null; echo $$`)
-	if strings.Contains(out, "terminal") {
-		t.Error(out)
+	p, err := (&Command{Path: "sleep", Args: []string{"300"}}).Start()
+	must(t, err)
+	defer p.Kill("done")
+	if sid, err := unix.Getsid(p.PID()); err != nil || sid != p.PID() {
+		t.Errorf("session %d of %d, %v", sid, p.PID(), err)
 	}
 }

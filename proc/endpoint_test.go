@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -66,7 +67,7 @@ func TestListenAndDial(t *testing.T) {
 // R086, R088: of many starts at once one listens, the others say who does.
 func TestRaceToListen(t *testing.T) {
 	p := placeIn(shortDir(t))
-	for round := range 5 {
+	for round := range 3 {
 		var racers []*role
 		for range 10 {
 			racers = append(racers, play(t, nil, "listen", p.DataDir, p.Endpoint))
@@ -269,11 +270,11 @@ func TestDialABusyDaemon(t *testing.T) {
 		}
 	}
 	p := Place{d, d + "/s"}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
 	_, err = Dial(ctx, p)
 	wantReason(t, err, gladhand.ReasonUnavailable)
-	if !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, context.DeadlineExceeded) { // and not EAGAIN
 		t.Error(err)
 	}
 	dialed := make(chan error, 1)

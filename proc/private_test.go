@@ -55,7 +55,7 @@ func TestPrepareDirUnderWhatAnybodyMayRename(t *testing.T) {
 func TestLinksAreRefused(t *testing.T) {
 	d := shortDir(t)
 	victim := d + "/victim"
-	must(t, os.WriteFile(victim, []byte("precious"), 0o644), os.Mkdir(d+"/victims", 0o755))
+	must(t, os.WriteFile(victim, []byte("precious"), 0o600), os.Mkdir(d+"/victims", 0o755))
 
 	must(t, os.Symlink(d+"/victims", d+"/data"))
 	_, err := Listen(Place{d + "/data", d + "/data/daemon.sock"})
@@ -77,7 +77,7 @@ func TestLinksAreRefused(t *testing.T) {
 	must(t, os.Symlink(victim, d+"/log"))
 	_, err = StartDaemon(nil, d+"/log", nil)
 	wantReason(t, err, gladhand.ReasonBlocked)
-	if b, _ := os.ReadFile(victim); string(b) != "precious" || modeOf(t, victim) != 0o644 {
+	if b, _ := os.ReadFile(victim); string(b) != "precious" || modeOf(t, victim) != 0o600 {
 		t.Errorf("the victim is now %q, %o", b, modeOf(t, victim))
 	}
 }

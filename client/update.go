@@ -86,3 +86,8 @@ func tagOf(raw json.RawMessage) string {
 	}
 	return v.Tag
 }
+
+// UpdateOf is an update from a page of the log.
+func UpdateOf(u gladhand.LoggedUpdate) Update {
+	return Update{Meta: u.Meta, Tag: tagOf(u.Update), Raw: u.Update}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gladhand/client"
+)
+
+func (a *app) acp() *cobra.Command {
+	return &cobra.Command{
+		Use: "acp", Short: "Be an ACP agent on standard input and output, for editors",
+		Example: "  gladhand acp        the command to give to an editor",
+		Long: "Connects standard input and output with the daemon, byte for byte; the daemon speaks\n" +
+			"the Agent Client Protocol, versions 1 and 2. Sessions stay when the editor leaves.",
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.splice(cmd.Context()) },
+	}
+}
+
+// splice copies both ways until either end is done: when the editor closes our
+// input, what the daemon still has to say is passed on first.
+func (a *app) splice(ctx context.Context) error {
+	o, err := a.options("acp")
+	if err != nil {
+		return err
+	}
+	daemon, err := client.Stream(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer daemon.Close()
+	var over atomic.Bool // our input has ended
+	in := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(daemon, a.in)
+		over.Store(true)
+		if half, ok := daemon.(interface{ CloseWrite() error }); ok && err == nil {
+			err = half.CloseWrite()
+		} else {
+			// A pipe that cannot be closed by half: give the daemon its second.
+			time.AfterFunc(time.Second, func() { daemon.Close() })
+		}
+		in <- err
+	}()
+	_, err = io.Copy(a.out, daemon)
+	switch {
+	case over.Load():
+		return errors.Join(<-in, ignoreClosed(err))
+	case err != nil:
+		return err
+	}
+	return &exitError{exitUnavailable, errors.New("the daemon closed the connection")}
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"gladhand"
+	"gladhand/agent"
+	"gladhand/client"
+	"gladhand/config"
+	"gladhand/daemon"
+	"gladhand/model"
+	"gladhand/proc"
+	"gladhand/session"
+)
+
+func (a *app) daemon() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "daemon", Short: "Run the daemon in the foreground, or start, stop and ask it",
+		Example: "  gladhand daemon status\n  gladhand daemon logs -f\n  gladhand daemon        in the foreground, until Ctrl-C",
+		Long: "Every command starts the daemon when none runs; there is no need to do it by hand.\n" +
+			"Without a command it runs in the foreground, and also writes its log to standard error.",
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+	}
+	cmd.AddCommand(a.daemonStart(), a.daemonStop(), a.daemonRestart(), a.daemonStatus(), a.daemonLogs())
+	return cmd
+}
+
+// serve runs the daemon until it is told to stop.
+func (a *app) serve(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	place, err := a.place()
+	if err != nil {
+		return err
+	}
+	if err := proc.PrepareDir(place.DataDir); err != nil {
+		return err
+	}
+	settings, _ := a.settingsPath()
+	log, closeLog := a.log(place, settings)
+	defer closeLog()
+	err = daemon.Run(ctx, daemon.Options{
+		Place: place, Config: settings, Version: ourVersion(), Log: log, LogFile: client.LogFile(place),
+		NewAgent: newAgents(place, log),
+		Models: []session.Choice{{
+			ID: "offline", Name: "Offline", Description: "Inside the binary: plain requests, no key and no network",
+		}},
+		Agents: []string{"gladhand"},
+	})
+	if err != nil {
+		log.Error("the daemon ended", "err", err)
+	}
+	return err
+}
+
+// streamPace is the pause after each of the offline model's words, so that its
+// answers are seen to stream.
+var streamPace = model.Offline{Pace: 8_000_000}
+
+// newAgents makes the built-in agent of a session.
+func newAgents(place proc.Place, log *slog.Logger) func(context.Context, gladhand.SessionInfo) (session.Agent, error) {
+	return func(_ context.Context, in gladhand.SessionInfo) (session.Agent, error) {
+		return agent.New(agent.Options{
+			Model: streamPace, OutputDir: filepath.Join(place.DataDir, "output"), Log: log.With("session", in.ID),
+		}), nil
+	}
+}
+
+// log writes to the log file, and to standard error unless that is the same: a
+// daemon that was started by a command has it there, for what is no log.
+func (a *app) log(place proc.Place, settings string) (*slog.Logger, func()) {
+	level := slog.LevelInfo
+	if f, err := config.Open(settings); err == nil { // else the daemon says why it does not start
+		_ = level.UnmarshalText([]byte(f.Settings().Log.Level)) // validated
+	}
+	if text := os.Getenv("GLADHAND_LOG"); text != "" {
+		_ = level.UnmarshalText([]byte(text)) // an unknown level changes nothing
+	}
+	file := &lumberjack.Logger{Filename: client.LogFile(place), MaxSize: 8, MaxBackups: 2}
+	var w io.Writer = file
+	if !sameAsLog(a.err, file.Filename) {
+		w = io.MultiWriter(file, a.err)
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), func() { _ = file.Close() }
+}
+
+func sameAsLog(f *os.File, path string) bool {
+	one, err := f.Stat()
+	if err != nil {
+		return true // nowhere to write to
+	}
+	two, err := os.Stat(path)
+	return err == nil && os.SameFile(one, two)
+}
+
+// errNoDaemon is said where a running daemon is needed and none is started.
+var errNoDaemon = &exitError{exitUnavailable, errors.New("no daemon runs; `gladhand daemon start` starts one, and so does every other command")}

@@ -8,6 +8,13 @@ require (
 )
 
 require (
+	github.com/creachadair/jrpc2 v1.3.6 // indirect
+	github.com/creachadair/mds v0.31.0 // indirect
+	go.lsp.dev/jsonrpc2 v1.0.1 // indirect
+	golang.org/x/tools v0.52.0 // indirect
+)
+
+require (
 	github.com/aymanbagabas/go-udiff v0.4.2 // indirect
 	github.com/google/go-cmp v0.7.0
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect

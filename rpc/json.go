@@ -53,18 +53,17 @@ func DecodeParams(raw json.RawMessage, v any) error {
 	if err == nil {
 		return nil
 	}
+	target.Elem().Set(before)
 	if errors.Is(err, jsonv2.ErrUnknownName) {
-		dec := jsontext.NewDecoder(bytes.NewReader(raw))
+		dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 		if err := checkCase(dec, target.Type(), ""); err != nil {
 			return err
 		}
+		if err = jsonv2.Unmarshal(raw, v, strict); err == nil {
+			return nil
+		}
 		target.Elem().Set(before)
-		err = jsonv2.Unmarshal(raw, v, strict)
 	}
-	if err == nil {
-		return nil
-	}
-	target.Elem().Set(before)
 	return badParams(explainJSON(err))
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"gladhand"
 	"gladhand/acp"
 )
@@ -15,6 +17,10 @@ func FuzzProject(f *testing.F) {
 	}
 	f.Add(true, `{"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"abc"}]}`, uint8(3))
 	f.Add(true, `{"sessionUpdate":"tool_call_update","toolCallId":"t","content":[{"type":"diff","changes":[],"patch":{"format":"git_patch","text":"@@ -1,9 +1,-9 @@\n\\\n"}}]}`, uint8(0))
+	f.Add(false, `{"sessionUpdate":"plan","entries":[],"plan":{}}`, uint8(0))
+	f.Add(true, `{"sessionUpdate":"terminal_update","terminalId":"x","toolCallId":"y","title":"z","status":"s","kind":"k","content":1,"output":{"data":"!"}}`, uint8(0))
+	f.Add(true, `{"sessionUpdate":"tool_call_update","toolCallId":"t","content":[{"type":"diff","path":"p","changes":[{"path":"/x"}],"patch":{"format":"git_patch","text":"@@ -1 +1 @@\n-a\n+b\n"}},{"type":"diff"}]}`, uint8(0))
+	f.Add(true, `{"sessionUpdate":"config_option_update","configOptions":[{"type":"select","configId":"a","id":"b","options":[{"groupId":"g","group":"h"}]}]}`, uint8(0))
 	f.Add(false, `{"sessionUpdate":"tool_call","content":{"type":"diff"},"toolCallId":null}`, uint8(1))
 	f.Fuzz(func(t *testing.T, two bool, update string, n uint8) {
 		version := 1
@@ -44,7 +50,7 @@ func FuzzProject(f *testing.F) {
 					updates = append(updates, u)
 				}
 				for _, u := range updates {
-					if ev != &odd && !json.Valid(u) {
+					if ev != &odd && !jsontext.Value(u).IsValid(jsontext.AllowInvalidUTF8(true)) {
 						t.Fatalf("v%d to v%d: %s\nis not JSON: %s", version, to, update, u)
 					}
 				}

@@ -19,7 +19,7 @@ func diffToV2(item []byte) []byte {
 	added := isNull(oldVal)
 	return rewrite(item, func(name string, val []byte) (string, []byte) {
 		switch name {
-		case "path", "oldText", "newText":
+		case "path", "oldText", "newText", "changes", "patch":
 			return name, nil
 		}
 		return name, val
@@ -167,7 +167,7 @@ type hunk struct {
 func (h *hunk) item(diff []byte) []byte {
 	return rewrite(diff, func(name string, val []byte) (string, []byte) {
 		switch name {
-		case "changes", "patch":
+		case "changes", "patch", "path", "oldText", "newText":
 			return name, nil
 		}
 		return name, val

@@ -16,7 +16,7 @@ func planToV2(e *gladhand.Event) []json.RawMessage {
 		switch name {
 		case "sessionUpdate":
 			return name, quote(TagPlanUpdate)
-		case "entries":
+		case "entries", "plan":
 			return name, nil
 		}
 		return name, val
@@ -65,10 +65,12 @@ func planV1(update, entries []byte) json.RawMessage {
 			return name, quote(TagPlan)
 		case "plan":
 			return "entries", entries
+		case "entries": // no member of v2's
+			return name, nil
 		}
 		return name, val
 	}, func(o *object) {
-		if get(update, "plan") == nil {
+		if !o.has("entries") {
 			o.raw("entries", entries)
 		}
 	})

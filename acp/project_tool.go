@@ -242,6 +242,8 @@ func terminalToV1(e *gladhand.Event) []json.RawMessage {
 			return "content", outputToV1(val)
 		case "exitStatus":
 			status = exitToV1(val)
+		case "toolCallId", "content", "title", "status", "kind": // no members of v2's
+			return name, nil
 		}
 		return name, val
 	}, func(o *object) {
@@ -304,7 +306,7 @@ func terminalChunkToV1(e *gladhand.Event) []json.RawMessage {
 			return name, quote(TagToolCallUpdate)
 		case "terminalId":
 			return "toolCallId", terminalCall(e)
-		case "data", "_meta":
+		case "data", "_meta", "toolCallId", "title", "status", "kind":
 			return name, nil
 		}
 		return name, val

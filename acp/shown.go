@@ -122,10 +122,10 @@ func (s *Shown) noteTool(e *gladhand.Event) {
 	}
 	switch getStr(e.Update, "status") {
 	case "completed", "failed", "cancelled":
-		delete(s.tools, e.ID)
-		return
+		held = nil
 	}
-	if held == nil {
+	if len(held) == 0 {
+		delete(s.tools, e.ID)
 		return
 	}
 	if s.tools == nil {

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,13 +11,22 @@ import (
 )
 
 // object writes a JSON object member by member. The zero value is ready.
-type object struct{ b []byte }
+type object struct {
+	b []byte
+	// names are those written so far, kept by rewrite only: of a name that comes
+	// twice the first stays.
+	names []string
+}
+
+// has reports whether rewrite wrote the name already.
+func (o *object) has(name string) bool { return slices.Contains(o.names, name) }
 
 // key starts a member.
 func (o *object) key(name string) {
-	if o.b == nil {
+	switch {
+	case o.b == nil:
 		o.b = append(make([]byte, 0, 256), '{')
-	} else {
+	case len(o.b) > 1:
 		o.b = append(o.b, ',')
 	}
 	o.b = append(appendString(o.b, name), ':')
@@ -92,10 +102,11 @@ func array(items ...[]byte) []byte {
 // value; a nil value leaves it out. What follows is added by more, which may be
 // nil.
 func rewrite(b []byte, f func(name string, val []byte) (string, []byte), more func(*object)) json.RawMessage {
-	o := object{b: nil}
+	o := object{b: append(make([]byte, 0, len(b)+64), '{')}
 	eachMember(b, func(m member) bool {
-		if name, val := f(string(m.name), b[m.val.Start:m.val.End]); val != nil {
+		if name, val := f(string(m.name), b[m.val.Start:m.val.End]); val != nil && !o.has(name) {
 			o.raw(name, val)
+			o.names = append(o.names, name)
 		}
 		return true
 	})

@@ -65,7 +65,7 @@ func (c *Cursor) Poll(ctx context.Context) ([]Item, error) {
 			s.mu.Unlock()
 			return nil, nil
 		}
-		if c.at >= l.from {
+		if c.at >= l.tail.from {
 			items := c.read(l)
 			s.mu.Unlock()
 			if len(items) > 0 {
@@ -73,7 +73,7 @@ func (c *Cursor) Poll(ctx context.Context) ([]Item, error) {
 			}
 			continue
 		}
-		from, shown := l.from, l.shown
+		from, shown := l.tail.from, l.shown
 		s.mu.Unlock()
 		events, err := s.store.Events(ctx, s.id, c.at, pageBytes)
 		if err != nil {
@@ -88,11 +88,11 @@ func (c *Cursor) Poll(ctx context.Context) ([]Item, error) {
 
 // read takes a page from the tail; mu is held.
 func (c *Cursor) read(l *eventLog) []Item {
-	i := sort.Search(len(l.tail), func(i int) bool { return l.tail[i].last() > c.at })
+	i := sort.Search(len(l.tail.entries), func(i int) bool { return l.tail.entries[i].last() > c.at })
 	var items []Item
 	size := 0
-	for ; i < len(l.tail) && size < pageBytes; i++ {
-		e := l.tail[i]
+	for ; i < len(l.tail.entries) && size < pageBytes; i++ {
+		e := l.tail.entries[i]
 		if e.first() > l.shown {
 			break
 		}

@@ -38,11 +38,7 @@ type eventLog struct {
 	shown  gladhand.Seq // the highest number a reader may see
 	stored gladhand.Seq // the highest number committed
 
-	tail      []*entry     // the newest entries, oldest first
-	from      gladhand.Seq // every event whose Last is above from is in tail
-	tailBytes int
-	tailMax   int
-
+	tail    tail
 	dirty   []*entry // entries with something that the store was not handed yet
 	hidden  []*entry // barriers not committed yet, oldest first
 	unsaved int      // bytes appended and not committed
@@ -53,6 +49,15 @@ type eventLog struct {
 	timer   *time.Timer             // the checkpoint; armed while something is dirty
 	waiting []*Cursor               // readers that have seen everything
 	after   []func()                // to run once mu is released, in order
+}
+
+// tail is the end of the log that is in memory: every event whose Last is above
+// from. What is stored and over max bytes is let go of, oldest first.
+type tail struct {
+	entries []*entry // oldest first
+	from    gladhand.Seq
+	bytes   int
+	max     int
 }
 
 // entry is an event in the tail, and how far it got.
@@ -116,9 +121,9 @@ func (l *eventLog) add(o *op, ev *gladhand.Event) (barrier bool) {
 		l.texts.Note(ev)
 	}
 	size := len(ev.Update)
-	l.tailBytes += size
-	if !barrier && len(l.tail) > 0 {
-		e := l.tail[len(l.tail)-1]
+	l.tail.bytes += size
+	if !barrier && len(l.tail.entries) > 0 {
+		e := l.tail.entries[len(l.tail.entries)-1]
 		if !e.apart && e.op == nil && e.run.Add(ev) {
 			e.size += size
 			l.mark(e, size)
@@ -126,7 +131,7 @@ func (l *eventLog) add(o *op, ev *gladhand.Event) (barrier bool) {
 		}
 	}
 	e := &entry{run: acp.NewRun(ev), op: o, size: size}
-	l.tail = append(l.tail, e)
+	l.tail.entries = append(l.tail.entries, e)
 	if barrier {
 		l.hidden = append(l.hidden, e)
 	}
@@ -137,8 +142,8 @@ func (l *eventLog) add(o *op, ev *gladhand.Event) (barrier bool) {
 // name gives a chunk that came without a message id the one of the message it
 // goes on with: adjacent chunks of one tag and turn are one message.
 func (l *eventLog) name(ev *gladhand.Event) {
-	if n := len(l.tail); n > 0 {
-		if p := l.tail[n-1].run.Event(); p.Tag == ev.Tag && p.Turn == ev.Turn && strings.HasPrefix(p.ID, ev.ID+"#") {
+	if n := len(l.tail.entries); n > 0 {
+		if p := l.tail.entries[n-1].run.Event(); p.Tag == ev.Tag && p.Turn == ev.Turn && strings.HasPrefix(p.ID, ev.ID+"#") {
 			ev.ID = p.ID
 			return
 		}
@@ -256,10 +261,10 @@ func (l *eventLog) later(f func()) { l.after = append(l.after, f) }
 
 // remove takes a reverted entry out; readers absorb its numbers.
 func (l *eventLog) remove(e *entry) {
-	for i := len(l.tail) - 1; i >= 0; i-- {
-		if l.tail[i] == e {
-			l.tail = append(l.tail[:i:i], l.tail[i+1:]...)
-			l.tailBytes -= e.size
+	for i := len(l.tail.entries) - 1; i >= 0; i-- {
+		if l.tail.entries[i] == e {
+			l.tail.entries = append(l.tail.entries[:i:i], l.tail.entries[i+1:]...)
+			l.tail.bytes -= e.size
 			break
 		}
 	}
@@ -296,20 +301,20 @@ func (l *eventLog) wake() {
 	l.waiting = l.waiting[:0]
 }
 
-// trim lets go of old events that are stored, down to tailMax bytes.
+// trim lets go of old events that are stored, down to its max.
 func (l *eventLog) trim() {
 	n := 0
-	for n < len(l.tail) && l.tailBytes > l.tailMax {
-		e := l.tail[n]
+	for n < len(l.tail.entries) && l.tail.bytes > l.tail.max {
+		e := l.tail.entries[n]
 		if e.saved < e.last() || e.last() > l.shown {
 			break
 		}
-		l.tailBytes -= e.size
-		l.from = e.last()
+		l.tail.bytes -= e.size
+		l.tail.from = e.last()
 		n++
 	}
 	if n > 0 {
-		l.tail = append([]*entry(nil), l.tail[n:]...)
+		l.tail.entries = append([]*entry(nil), l.tail.entries[n:]...)
 	}
 }
 
@@ -317,7 +322,7 @@ func (l *eventLog) trim() {
 func (l *eventLog) endTurn() {
 	l.opens = map[string]gladhand.Seq{}
 	l.texts.End()
-	l.tailMax = tailIdle
+	l.tail.max = tailIdle
 	l.trim()
 }
 

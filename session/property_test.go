@@ -181,7 +181,7 @@ func TestEveryReaderEqualsAReplay(t *testing.T) {
 				}
 				if r.IntN(15) == 0 {
 					s.mu.Lock()
-					s.log.tailMax = r.IntN(4096) // readers meet the store at any point
+					s.log.tail.max = r.IntN(4096) // readers meet the store at any point
 					s.log.flush()
 					s.log.trim()
 					s.log.unlock()

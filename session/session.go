@@ -66,7 +66,7 @@ func newSession(h *Host, row store.Session, last gladhand.Seq) *Session {
 	}
 	s.log = eventLog{
 		mu: &s.mu, store: h.store, id: s.id, quota: &h.quota,
-		last: last, shown: last, stored: last, from: last, tailMax: tailIdle,
+		last: last, shown: last, stored: last, tail: tail{from: last, max: tailIdle},
 		opens: map[string]gladhand.Seq{},
 	}
 	s.queue.paused = row.Paused
@@ -256,7 +256,7 @@ func (s *Session) Events(ctx context.Context, who gladhand.Identity, after gladh
 // EventAt returns the event that begins at the number first.
 func (s *Session) EventAt(ctx context.Context, first gladhand.Seq) (*gladhand.Event, error) {
 	s.mu.Lock()
-	for _, e := range s.log.tail {
+	for _, e := range s.log.tail.entries {
 		if e.first() == first {
 			defer s.mu.Unlock()
 			return e.run.Event(), nil

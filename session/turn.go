@@ -92,7 +92,7 @@ func (s *Session) begin(it *queued) *turn {
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	s.turn = t
 	s.row.Running = t.id
-	s.log.tailMax = tailRunning
+	s.log.tail.max = tailRunning
 	it.State, it.Turn = gladhand.PromptStarted, t.id
 	row, place, put := it.Prompt, it.place, s.put()
 	events := []*gladhand.Event{s.own(&it.By, gladhand.TagTurnStart, gladhand.TurnUpdate{

@@ -94,12 +94,16 @@ func TestDamagedEvent(t *testing.T) {
 	diff(t, "mended", firsts(t, s, "a"), upTo(101))
 }
 
-// One flipped bit that leaves valid JSON is seen all the same.
+// One flipped bit is seen, in an update that stays valid JSON as in a head.
 func TestFlippedBit(t *testing.T) {
-	s, _ := damage(t, 10, 30, func(file []byte, at func(gladhand.Seq) int) {
-		file[at(5)+25] ^= 1
-	})
-	diff(t, "events", firsts(t, s, "a"), slices.Delete(upTo(10), 4, 5))
+	for where, offset := range map[string]int{"update": 25, "head": -3, "checksum": -20, "session's first": 0} {
+		t.Run(where, func(t *testing.T) {
+			s, _ := damage(t, 10, 30, func(file []byte, at func(gladhand.Seq) int) {
+				file[at(5)+offset] ^= 1
+			})
+			diff(t, "events", firsts(t, s, "a"), slices.Delete(upTo(10), 4, 5))
+		})
+	}
 }
 
 // R067: pages that are damaged as a whole hide their own events and no others.

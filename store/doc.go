@@ -41,6 +41,9 @@
 // may take as long as it likes over what it got. A read sees every write whose
 // done has been called.
 //
+// Nothing else in the process may open the database's file: closing it would
+// end SQLite's locks, which belong to the process and not to the descriptor.
+//
 // Each event carries a checksum. A damaged one is skipped, with a warning in
 // the log; those around it stay readable.
 //

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	if *long {
 		checks = "1000"
 	}
-	if err := flag.Set("rapid.checks", checks); err != nil {
+	if err := errors.Join(flag.Set("rapid.checks", checks), flag.Set("rapid.nofailfile", "true")); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -90,7 +89,7 @@ func (s *Store) read(ctx context.Context, f func(*conn) error) error {
 func (s *Store) Session(ctx context.Context, id gladhand.SessionID) (Session, error) {
 	var row Session
 	err := s.read(ctx, func(c *conn) error {
-		found, err := c.one(qSession, func(st *sqlite.Stmt) { row = scanSession(st) }, string(id))
+		found, err := c.one(qSession, func(st *sqlite.Stmt) { row = words{}.session(st) }, string(id))
 		if err == nil && !found {
 			err = notFound("there is no session %q", id)
 		}
@@ -114,8 +113,9 @@ func (s *Store) Sessions(ctx context.Context) ([]Listed, error) {
 		if err != nil {
 			return err
 		}
+		words := words{}
 		return c.each(qSessions, func(st *sqlite.Stmt) error {
-			row, key := scanSession(st), st.ColumnInt64(16)
+			row, key := words.session(st), st.ColumnInt64(16)
 			row.Info.Asks, row.Info.Queued = asks[key], waiting[key]
 			list = append(list, Listed{row})
 			return nil
@@ -133,18 +133,36 @@ func counts(c *conn, q query) (map[int64]int, error) {
 	return m, err
 }
 
-func scanSession(st *sqlite.Stmt) Session {
+// words holds the few words that many sessions have in common.
+type words map[string]string
+
+func (w words) word(st *sqlite.Stmt, col int) string {
+	var room [64]byte
+	n := st.ColumnLen(col)
+	if n > len(room) {
+		return st.ColumnText(col)
+	}
+	b := room[:st.ColumnBytes(col, room[:n])]
+	if known, ok := w[string(b)]; ok {
+		return known
+	}
+	s := string(b)
+	w[s] = s
+	return s
+}
+
+func (w words) session(st *sqlite.Stmt) Session {
 	flags := st.ColumnInt64(8)
 	return Session{
 		Info: gladhand.SessionInfo{
 			ID:      gladhand.SessionID(st.ColumnText(0)),
-			Cwd:     st.ColumnText(1),
+			Cwd:     w.word(st, 1),
 			Title:   st.ColumnText(2),
-			Agent:   st.ColumnText(3),
-			Model:   st.ColumnText(4),
-			Mode:    st.ColumnText(5),
-			Profile: st.ColumnText(6),
-			State:   gladhand.SessionState(st.ColumnText(7)),
+			Agent:   w.word(st, 3),
+			Model:   w.word(st, 4),
+			Mode:    w.word(st, 5),
+			Profile: w.word(st, 6),
+			State:   gladhand.SessionState(w.word(st, 7)),
 			Yes:     flags&flagYes != 0,
 			Created: formatTime(st.ColumnInt64(9)),
 			Updated: formatTime(st.ColumnInt64(10)),
@@ -250,7 +268,8 @@ func (s *Store) OpenAsks(ctx context.Context, id gladhand.SessionID) ([]gladhand
 			}
 			if !st.ColumnIsNull(6) {
 				if err := json.Unmarshal([]byte(st.ColumnText(6)), &a.Options); err != nil {
-					return fmt.Errorf("options of ask %q: %w", a.ID, err)
+					s.warn("an ask is damaged and left out", "session", id, "ask", a.ID, "err", err)
+					return nil
 				}
 			}
 			list = append(list, a)

@@ -104,7 +104,7 @@ func TestEventRow(t *testing.T) {
 	events := []*gladhand.Event{
 		{First: 1, Last: 1, Opens: 1, Class: gladhand.Fact, Version: 0, Tag: gladhand.TagPrompt, Update: raw, Base: -1, By: &ann, At: when},
 		{First: 2, Last: 4, Opens: 2, Turn: 3, Class: gladhand.Append, Version: 1, Tag: "agent_message_chunk", ID: "agent_message:m1",
-			Update: raw, Text: gladhand.Span{Start: 9, End: 20}, Lens: []uint32{5, 0, 6}, Base: 0, At: when},
+			Update: raw, Text: gladhand.Span{Start: 9, End: 20}, Lens: []uint32{5, 0, 6}, Base: 0, At: when, Prior: raw},
 		{First: 5, Last: 70_000, Opens: 2, Turn: 3, Class: gladhand.Replace, Version: 2, Tag: "a_tag_of_tomorrow", ID: "x:ä\x00",
 			Update: raw, Lens: []uint32{}, Base: 1 << 30, By: &bob, At: time.Time{}},
 		{First: 70_001, Last: maxSeq, Opens: maxSeq, Turn: 1<<64 - 1, At: when, By: &gladhand.Identity{}},

@@ -98,12 +98,18 @@ func (w *writer) close() {
 
 // pop takes the first item of the queue.
 func (w *writer) pop() (item, bool) {
+	it, ok, _ := w.next()
+	return it, ok
+}
+
+// next is pop, and reports of an empty queue whether it stays so.
+func (w *writer) next() (it item, ok, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head == len(w.queue) {
-		return item{}, false
+		return item{}, false, w.closed
 	}
-	it := w.queue[w.head]
+	it = w.queue[w.head]
 	w.queue[w.head] = item{} // let go of what it holds
 	w.head++
 	if w.head == len(w.queue) {
@@ -112,13 +118,7 @@ func (w *writer) pop() (item, bool) {
 			w.queue = nil
 		}
 	}
-	return it, true
-}
-
-func (w *writer) isClosed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.closed
+	return it, true, false
 }
 
 // run commits batch after batch until close.
@@ -127,12 +127,13 @@ func (w *writer) run() {
 	probe := time.NewTimer(probeEvery)
 	defer probe.Stop()
 	for {
-		if it, ok := w.pop(); ok {
+		it, ok, closed := w.next()
+		if ok {
 			w.commit(it)
 			continue
 		}
-		if w.isClosed() {
-			return // close queued nothing behind it
+		if closed {
+			return
 		}
 		if w.purging && w.health.Load() == nil {
 			w.purge()

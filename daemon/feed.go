@@ -31,11 +31,12 @@ type feed struct {
 	a       *session.Attachment
 	key     frameKey // what frames depend on, for this reader
 	since   gladhand.Seq
+	told    gladhand.Seq // the last number an update named; by run alone
 	replay  gladhand.Seq // numbers up to here are history
 	snap    gladhand.Snapshot
 	live    bool                  // the history is written; used by run alone
 	opened  map[gladhand.Seq]bool // tool calls whose start was written late; by run alone
-	onLive  func()                // answers session/load
+	onLive  func()                // answers a load or resume; nil for what needs none
 	cancel  context.CancelFunc
 	ctx     context.Context
 	done    chan struct{}
@@ -46,9 +47,9 @@ type feed struct {
 
 func newFeed(c *conn, s *session.Session, a *session.Attachment, how feedOptions, snap gladhand.Snapshot) *feed {
 	f := &feed{
-		c: c, s: s, a: a, since: a.At(), replay: snap.Session.Seq, snap: snap,
+		c: c, s: s, a: a, since: a.At(), told: a.At(), replay: snap.Session.Seq, snap: snap,
 		key:    frameKey{version: int8(c.version), own: how.own, optIns: c.caps.OptIns},
-		opened: map[gladhand.Seq]bool{}, onLive: func() {}, done: make(chan struct{}),
+		opened: map[gladhand.Seq]bool{}, done: make(chan struct{}),
 		prompts: map[gladhand.PromptID]*rpc.Request{}, asks: map[gladhand.AskID]*rpc.Pending{},
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
@@ -77,31 +78,44 @@ func (f *feed) run() {
 	}
 }
 
-// goLive is what follows the history: the response of the load, the state v2
-// wants to know, and the questions that are open.
+// goLive is what follows the history: the state, which v2 must be told between
+// the history and the response to a resume, whether something runs or not; that
+// response; and the questions that are open.
 func (f *feed) goLive() {
 	f.live = true
-	f.onLive()
-	if f.key.own {
-		return
-	}
-	if f.key.version == acp.V2 && f.snap.Turn != 0 {
-		state := acp.Running()
-		if len(f.snap.Asks) > 0 {
+	if f.onLive != nil && f.key.version == acp.V2 {
+		state := acp.Idle("", nil)
+		switch {
+		case len(f.snap.Asks) > 0:
 			state = acp.RequiresAction()
+		case f.snap.Turn != 0:
+			state = acp.Running()
 		}
-		at := f.a.At()
-		if err := f.c.rpc.Send(f.ctx, frame(f.s.ID(), state, gladhand.UpdateMeta{From: at + 1, To: at})); err != nil {
+		if err := f.c.rpc.Send(f.ctx, frame(f.s.ID(), state, gladhand.UpdateMeta{From: f.told + 1, To: f.told})); err != nil {
 			return
 		}
+	}
+	f.answerLoad()
+	if f.key.own {
+		return
 	}
 	for _, ask := range f.snap.Asks {
 		f.request(ask)
 	}
 }
 
-// pass writes what one event means to this client.
+// answerLoad answers the load or resume that made the feed, once.
+func (f *feed) answerLoad() {
+	if f.onLive != nil {
+		f.onLive()
+		f.onLive = nil
+	}
+}
+
+// pass writes what one event means to this client. What shows nothing to it is
+// absorbed into the span of the next update that does.
 func (f *feed) pass(it session.Item) error {
+	it.From = f.told + 1
 	key := f.key
 	key.replay = it.To <= f.replay
 	if !f.echo(it.Event) {
@@ -112,6 +126,7 @@ func (f *feed) pass(it session.Item) error {
 			if err := f.c.rpc.Send(f.ctx, frames...); err != nil {
 				return err
 			}
+			f.told = it.To
 		}
 	}
 	if !key.replay {
@@ -294,7 +309,7 @@ func (f *feed) withdraw(id gladhand.AskID) {
 
 // gone answers what is still open when the feed cannot go on.
 func (f *feed) gone(err error) {
-	f.onLive()
+	f.answerLoad()
 	if f.ctx.Err() != nil {
 		return // somebody else took over, or nobody is there
 	}

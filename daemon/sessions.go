@@ -97,12 +97,13 @@ func sessionLoad(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, later(c.replay(s, r))
+	return nil, later(c.replay(s, r, 0))
 }
 
-// replay attaches from the start; the feed answers when the history is written.
-func (c *conn) replay(s *session.Session, r *rpc.Request) error {
-	return c.attach(s, feedOptions{after: 0}, func(f *feed, _ gladhand.Snapshot) {
+// replay attaches behind a number; the feed answers when the history from there
+// is written.
+func (c *conn) replay(s *session.Session, r *rpc.Request, after int64) error {
+	return c.attach(s, feedOptions{after: after}, func(f *feed, _ gladhand.Snapshot) {
 		f.onLive = func() { r.Reply(acp.LoadResult(c.version, state(s))) }
 	})
 }
@@ -112,12 +113,11 @@ func sessionResume(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	after := int64(-1)
 	if c.version == acp.V2 && p.Replays() {
-		return nil, later(c.replay(s, r))
+		after = 0
 	}
-	return nil, later(c.attach(s, feedOptions{after: -1}, func(*feed, gladhand.Snapshot) {
-		r.Reply(acp.LoadResult(c.version, state(s)))
-	}))
+	return nil, later(c.replay(s, r, after))
 }
 
 const listPage = 100

@@ -275,7 +275,7 @@ func TestManyProducers(t *testing.T) {
 	for name, pair := range transports {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, pair, Options{Limits: Limits{Unsent: 20_000}})
-			const producers, each = 8, 300
+			const producers, each = 8, 100
 			for p := range producers {
 				go func() {
 					for i := range each {
@@ -567,6 +567,28 @@ func TestCloseWithoutRun(t *testing.T) {
 	}
 	if err := conn.Run(context.Background()); err != nil {
 		t.Errorf("Run: %v", err)
+	}
+}
+
+// A call that the end of the connection fails may close it.
+func TestCloseInThen(t *testing.T) {
+	for name, pair := range transports {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, pair, Options{})
+			called := make(chan error, 1)
+			p, err := s.conn.Start("x", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Then(func(_ json.RawMessage, err error) {
+				s.conn.Close()
+				called <- err
+			})
+			s.conn.Close()
+			if err := <-called; !errors.Is(err, ErrClosed) {
+				t.Errorf("err %v", err)
+			}
+		})
 	}
 }
 

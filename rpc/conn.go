@@ -89,8 +89,8 @@ type Conn struct {
 	table  table
 
 	ready  atomic.Bool
-	closed sync.Once     // the stream, and with it everything
-	done   chan struct{} // closed when closed has run
+	closed atomic.Bool   // closeStream has begun
+	done   chan struct{} // closed when closeStream is through
 	polite atomic.Bool   // end the stream so that the peer still reads what we wrote
 
 	// A peer makes us drop frames as often as it likes; the log is told of the
@@ -248,24 +248,25 @@ func (c *Conn) writeFailed(err error) {
 
 // closeStream closes the stream and tells everyone who waits for something.
 func (c *Conn) closeStream() {
-	c.closed.Do(func() {
-		if c.polite.Load() {
-			endPolitely(c.stream)
-		}
-		c.stream.Close()
-		err := closedError(c.Err())
-		c.table.failCalls(err)
-		c.mu.Lock()
-		cancel, giveUp := c.cancel, c.giveUp
-		c.mu.Unlock()
-		if cancel != nil {
-			cancel(err)
-		}
-		if giveUp != nil {
-			giveUp.Stop()
-		}
-		close(c.done)
-	})
+	if !c.closed.CompareAndSwap(false, true) {
+		return // not a sync.Once: a call's Then may close the connection
+	}
+	if c.polite.Load() {
+		endPolitely(c.stream)
+	}
+	c.stream.Close()
+	err := closedError(c.Err())
+	c.table.failCalls(err)
+	c.mu.Lock()
+	cancel, giveUp := c.cancel, c.giveUp
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel(err)
+	}
+	if giveUp != nil {
+		giveUp.Stop()
+	}
+	close(c.done)
 }
 
 // Close ends the connection at once. What is unsent is dropped; use Flush

@@ -74,8 +74,9 @@ func parse(frame []byte) envelope {
 			e.refuse("a name occurs twice in one object")
 		}
 	}
-	p.buf = bytes.Buffer{} // the pool must not keep the frame alive
-	parsers.Put(p)
+	if len(frame) <= maxRead { // the pool would keep a large one alive
+		parsers.Put(p)
+	}
 	if err != nil {
 		return envelope{code: CodeParse, flaw: "this is not JSON (" + syntaxOf(err) + ")"}
 	}
@@ -158,8 +159,9 @@ func memberOf(quoted []byte) (bit int, ok bool) {
 	if bit := memberBits[string(name)]; bit != 0 {
 		return bit, true
 	}
+	text := string(name)
 	for known := range memberBits {
-		if len(name) >= len(known) && strings.EqualFold(string(name), known) {
+		if strings.EqualFold(text, known) {
 			return 0, false
 		}
 	}

@@ -83,17 +83,18 @@ func (o *outbox) send(ctx context.Context, frames [][]byte) error {
 			return errFrameTooLarge
 		}
 	}
-	w := waiter{frames: frames}
 	o.mu.Lock()
 	if o.sealed {
 		defer o.mu.Unlock()
 		return closedError(o.cause)
 	}
-	if len(o.waiters) == 0 && o.admit(&w) {
-		o.kick()
-		return nil
+	if len(o.waiters) == 0 {
+		if frames = o.admit(frames); len(frames) == 0 {
+			o.kick()
+			return nil
+		}
 	}
-	return o.wait(ctx, &w)
+	return o.wait(ctx, &waiter{frames: frames})
 }
 
 // flush waits until everything produced so far has been written.
@@ -251,27 +252,31 @@ func oneLine(frame []byte) []byte {
 	return v
 }
 
-// admit moves the frames of w into the box while there is room, and reports
-// whether w is done. Called with the lock.
-func (o *outbox) admit(w *waiter) bool {
-	for len(w.frames) > 0 {
-		if f := w.frames[0]; o.unsent > 0 && o.unsent+len(f)+1 > o.limits.Unsent {
-			return false
+// admit moves frames into the box while there is room, and returns the others.
+// Called with the lock.
+func (o *outbox) admit(frames [][]byte) [][]byte {
+	for i, f := range frames {
+		if o.unsent > 0 && o.unsent+len(f)+1 > o.limits.Unsent {
+			return frames[i:]
 		}
-		o.add(w.frames[0])
-		w.frames = w.frames[1:]
+		o.add(f)
 	}
-	return !w.empty || o.unsent == 0
+	return nil
 }
 
+// admitWaiters lets those who wait go on, in order. Called with the lock.
 func (o *outbox) admitWaiters() {
-	for len(o.waiters) > 0 && o.admit(o.waiters[0]) {
-		close(o.waiters[0].done)
+	for len(o.waiters) > 0 {
+		w := o.waiters[0]
+		w.frames = o.admit(w.frames)
+		if len(w.frames) > 0 || w.empty && o.unsent > 0 {
+			return
+		}
+		close(w.done)
+		o.waiters[0] = nil
 		o.waiters = o.waiters[1:]
 	}
-	if len(o.waiters) == 0 {
-		o.waiters = nil
-	}
+	o.waiters = nil
 }
 
 // wrote notes that n bytes are on their way. Called with the lock.

@@ -28,6 +28,7 @@ type reader struct {
 	scanned int  // buf[off:scanned] has no line end
 	begun   bool // the byte order mark has been looked for
 	kept    bool // the last frame's memory was given away
+	full    bool // the last read took all there was room for
 	quiet   int  // reads in a row that a minimal buffer would have done for
 	drawn   draw // of the budget
 
@@ -117,6 +118,7 @@ func (r *reader) fill() error {
 	}
 	n, err := r.r.Read(r.buf[r.end:])
 	r.end += n
+	r.full = r.end == len(r.buf)
 	if n > minRead {
 		r.quiet = 0
 	} else {
@@ -134,6 +136,8 @@ func (r *reader) room() error {
 	switch {
 	case r.buf == nil:
 		r.buf = make([]byte, minRead)
+	case r.full && len(r.buf) < maxRead:
+		r.replace(2 * len(r.buf)) // there is more where that came from
 	case len(r.buf) > maxRead && held < maxRead/2:
 		r.replace(maxRead)
 		r.shrunk()

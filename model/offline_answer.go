@@ -27,14 +27,19 @@ var help = says("%s\n\n%s\n\n%s", whatIAm, examples, configure)
 
 // confess says that a request was not understood, and what would be.
 func confess(text string) step {
+	return says("I did not understand “%s”. I am gladhand's offline model: a small set of rules, not a language model.\n\n%s\n\n%s", begin(text), examples, configure)
+}
+
+// begin is as much of a text as one repeats.
+func begin(text string) string {
 	if r := []rune(text); len(r) > 120 {
-		text = string(r[:119]) + "…"
+		return string(r[:119]) + "…"
 	}
-	return says("I did not understand “%s”. I am gladhand's offline model: a small set of rules, not a language model.\n\n%s\n\n%s", text, examples, configure)
+	return text
 }
 
 func leftOut(clauses []string) step {
-	return says("I did not understand “%s”, so I left it out; “help” says what I know.", strings.Join(clauses, "”, “"))
+	return says("I did not understand “%s”, so I left it out; “help” says what I know.", begin(strings.Join(clauses, "”, “")))
 }
 
 // aboutMe answers what is about the model itself, or returns nil.
@@ -147,10 +152,14 @@ func answer(question, name, text string) string {
 			best, at = score, i
 		}
 	}
+	yesNo := strings.HasPrefix(lower, "does ") || strings.HasPrefix(lower, "is ") || strings.HasPrefix(lower, "are ")
+	if at < 0 && yesNo {
+		return fmt.Sprintf("No line of %s has %s in it.", name, tick(strings.Join(words, " ")))
+	}
 	if at < 0 {
 		return fmt.Sprintf("I looked for “%s” in %s and found no line about it. I can only look words up; a language model would understand the question.", strings.Join(words, " "), name)
 	}
-	if strings.HasPrefix(lower, "does ") || strings.HasPrefix(lower, "is ") || strings.HasPrefix(lower, "are ") {
+	if yesNo {
 		return fmt.Sprintf("Line %d of %s says: %s", at+1, name, tick(strings.TrimSpace(lines[at])))
 	}
 	if value := valueOf(lines[at], words); value != "" {
@@ -182,11 +191,11 @@ func keywords(question string) []string {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./'", r)
 	}) {
 		w = strings.Trim(w, ".-/'")
-		if w != "" && !slices.Contains(stopWords, strings.ToLower(w)) && !fileLike(w) {
+		if w != "" && !slices.Contains(stopWords, strings.ToLower(w)) && !strings.Contains(w, "/") {
 			words = append(words, w)
 		}
 	}
-	return words
+	return words[:min(len(words), 12)]
 }
 
 // matchScore is how well a line fits the words: whole words count more, and a
@@ -216,7 +225,7 @@ func matchScore(line string, words []string) int {
 
 func nearAny(word string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool {
-		return len(p) > 4 && (strings.HasPrefix(p, word) || distance(p, word) <= 1)
+		return len(p) > 4 && len(p) <= 40 && len(word) <= 40 && (strings.HasPrefix(p, word) || distance(p, word) <= 1)
 	})
 }
 

@@ -61,6 +61,9 @@ func (c *chat) take(file string, args readArgs) (name string, err error) {
 // similar looks for a file beside the one named whose name is nearly the same.
 func (c *chat) similar(file string) (string, error) {
 	dir, base := path.Split(file)
+	if len(base) > 100 {
+		return "", nil
+	}
 	r, err := c.call("list_dir", map[string]string{"path": or(dir, ".")})
 	if err != nil || r.Failed {
 		return "", err
@@ -226,16 +229,18 @@ func (c *chat) refused(what string, r Result) error {
 	if !denied {
 		return c.drop("I could not %s: %s", what, text)
 	}
-	reason = strings.TrimLeft(reason, ": ")
-	reason = strings.TrimSuffix(strings.TrimSuffix(reason, "Nothing was done."), " ")
+	reason = strings.TrimSuffix(strings.TrimLeft(reason, ": "), "Nothing was done.")
+	reason = strings.TrimRight(reason, ". ")
 	hint := "Tell me what to do instead, or ask again and allow it."
 	switch {
+	case strings.HasPrefix(reason, "by "):
+		reason = "it was denied " + reason
 	case strings.Contains(reason, "nobody is there"):
 		hint = "Attach to this session in a terminal to answer, or start it with --yes to allow everything."
 	case strings.Contains(reason, "plan mode"):
-		hint = ""
+		reason, hint = "the session is in plan mode, in which nothing is changed and no command runs", "Switch the mode and ask again."
 	}
-	return c.drop("%s", strings.TrimSpace(fmt.Sprintf("I was not allowed to %s, so nothing was done (denied %s). %s", what, strings.TrimRight(reason, ". "), hint)))
+	return c.drop("I did not %s: %s. %s", what, reason, hint)
 }
 
 // drop says why the remaining steps are left out.
@@ -316,7 +321,7 @@ func describeRun(command, out, status string) string {
 func block(text string, limit int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if more := len(lines) - limit; more > 0 {
-		lines = append(lines[:limit:limit], fmt.Sprintf("… %s more", count(more, "line", "lines")))
+		lines = append(lines[:limit:limit], fmt.Sprintf("… %s", count(more, "more line", "more lines")))
 	}
 	fence := "```"
 	for i, l := range lines {

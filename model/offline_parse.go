@@ -11,6 +11,12 @@ import (
 // for each reply.
 type step func(*chat) error
 
+// maxPrompt bounds what is parsed.
+const maxPrompt = 64 << 10
+
+// straighten makes of typographic marks those of a keyboard.
+var straighten = strings.NewReplacer("“", `"`, "”", `"`, "‘", "'", "’", "'", "\u00a0", " ", "\r\n", "\n")
+
 // verbs are the words that begin a step, each with what it means.
 var verbs = map[string]string{
 	"read": "read", "show": "read", "open": "read", "display": "read", "print": "read", "view": "read", "cat": "read",
@@ -40,6 +46,9 @@ var programs = []string{
 // parse makes steps of a prompt. What it does not understand becomes a step that
 // says so.
 func parse(text string) []step {
+	if len(text) > maxPrompt {
+		return []step{says("That is a very long prompt; I read at most %d KiB. Say it in fewer words.", maxPrompt>>10)}
+	}
 	clauses := split(tidy(text))
 	if len(clauses) == 0 {
 		return []step{help}
@@ -65,8 +74,7 @@ func parse(text string) []step {
 
 // tidy straightens quotes and blanks, and takes politeness off both ends.
 func tidy(text string) string {
-	text = strings.NewReplacer("“", `"`, "”", `"`, "‘", "'", "’", "'", "\u00a0", " ", "\r\n", "\n").Replace(text)
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(straighten.Replace(text))
 	for {
 		before := text
 		for _, p := range []string{"please", "pls", "can you", "could you", "would you", "will you", "i want you to", "i'd like you to", "i would like you to", "now", "ok", "okay", "then", "and", "so", "also", "let's", "just", "first"} {
@@ -100,24 +108,26 @@ func split(text string) []string {
 	var out []string
 	start := 0
 	quote := byte(0)
-	content := false // the clause writes text that may have several lines
 	for i := 0; i < len(text); i++ {
-		c := text[i]
 		switch {
 		case quote != 0:
-			if c == quote {
+			if text[i] == quote {
 				quote = 0
 			}
 			continue
 		case opensQuote(text, i):
-			quote = c
-			continue
-		}
-		if content = writesLines(text[start:i]); content {
+			quote = text[i]
 			continue
 		}
 		n, sure := separator(text[i:])
-		if n == 0 || (!sure && (verbOf(text[start:i]) == "run" && verbOf(text[i+n:]) != "ask" || verbOf(text[i+n:]) == "")) {
+		if n == 0 {
+			continue
+		}
+		verb, next := verbOf(text[start:i]), verbOf(text[i+n:])
+		if text[i] == '\n' && (verb == "create" || verb == "append") && strings.HasSuffix(strings.TrimRight(text[start:i], " "), ":") {
+			break // the text of a file follows, to the end
+		}
+		if !sure && (next == "" || verb == "run" && next != "ask") {
 			continue
 		}
 		if strings.TrimSpace(text[start:i]) != "" {
@@ -138,16 +148,6 @@ func tidyClause(s string) string {
 		s = strings.TrimRight(s, ".!")
 	}
 	return s
-}
-
-// writesLines reports whether a clause has come to the text of a file, which
-// goes on over line ends.
-func writesLines(clause string) bool {
-	if v := verbOf(clause); v != "create" && v != "append" {
-		return false
-	}
-	end := strings.TrimRight(clause, " ")
-	return strings.Contains(clause, ":\n") || strings.HasSuffix(end, ":")
 }
 
 // opensQuote reports whether a quoted text begins at i: a quote at the start of
@@ -179,7 +179,7 @@ func separator(s string) (n int, sure bool) {
 // verbOf is the meaning of a clause's first word, small typos forgiven; "" for
 // one that begins no step.
 func verbOf(clause string) string {
-	first, _ := cutWord(tidy(clause))
+	first, _ := cutWord(tidy(clause[:min(len(clause), 200)]))
 	first = strings.Trim(strings.ToLower(first), ",.:;!?")
 	if v, ok := verbs[first]; ok {
 		return v
@@ -196,7 +196,13 @@ func verbOf(clause string) string {
 // nearestWord finds the one word that s is a small slip of.
 func nearestWord[V any](s string, words map[string]V) string {
 	best, bestBy := "", slip(len(s))+1
+	if len(s) > 20 || slip(len(s)) == 0 {
+		return ""
+	}
 	for w := range words {
+		if d := len(w) - len(s); d > 2 || d < -2 {
+			continue
+		}
 		if d := distance(s, w); d < bestBy || d == bestBy && w < best {
 			if d <= slip(len(w)) && d <= slip(len(s)) {
 				best, bestBy = w, d
@@ -220,27 +226,26 @@ func slip(n int) int {
 // distance counts inserted, deleted, changed and swapped letters.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
-	rows := make([][]int, len(x)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(y)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
+	two, one := make([]int, len(y)+1), make([]int, len(y)+1) // the rows above
+	row := make([]int, len(y)+1)
+	for j := range one {
+		one[j] = j
 	}
 	for i := 1; i <= len(x); i++ {
+		row[0] = i
 		for j := 1; j <= len(y); j++ {
 			cost := 1
 			if x[i-1] == y[j-1] {
 				cost = 0
 			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			row[j] = min(one[j]+1, row[j-1]+1, one[j-1]+cost)
 			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+				row[j] = min(row[j], two[j-2]+1)
 			}
 		}
+		two, one, row = one, row, two
 	}
-	return rows[len(x)][len(y)]
+	return one[len(y)]
 }
 
 // cutWord takes the first word, or quoted text, off s.

@@ -221,7 +221,7 @@ func parseReplace(rest string, rename bool) step {
 	}
 	if !found {
 		if from, to, ok := cutOutside(rest, " to ", false); ok && rename && fileLike(from) && fileLike(to) {
-			return runStep("mv " + shellQuote(from) + " " + shellQuote(to))
+			return runStep("mv " + pathQuote(from) + " " + pathQuote(to))
 		}
 		return says("Tell me in which file, for instance “replace 8080 with 9090 in config.yaml”.")
 	}
@@ -262,7 +262,7 @@ func parseWrite(verb, word, clause, rest string) step {
 	for _, d := range []string{"directory", "folder", "dir"} {
 		if name := skip(what, d); name != what {
 			name = unquote(skip(name, "called", "named"))
-			return runStep("mkdir -p " + shellQuote(name))
+			return runStep("mkdir -p " + pathQuote(name))
 		}
 	}
 	if text, file, ok := cutOutside(rest, " to the end of ", true); ok && verb == "append" {
@@ -302,13 +302,13 @@ func parseFileCommand(verb, rest string) step {
 		if unquote(rest) == "" || strings.Contains(unquote(rest), " ") && unquote(rest) == rest {
 			return nil
 		}
-		return runStep("rm " + shellQuote(unquote(rest)))
+		return runStep("rm " + pathQuote(unquote(rest)))
 	}
 	from, to, ok := cutOutside(rest, " to ", false)
 	if !ok || from == "" || to == "" || strings.ContainsAny(from+to, " ") {
 		return nil
 	}
-	return runStep(map[string]string{"move": "mv ", "copy": "cp "}[verb] + shellQuote(unquote(from)) + " " + shellQuote(unquote(to)))
+	return runStep(map[string]string{"move": "mv ", "copy": "cp "}[verb] + pathQuote(unquote(from)) + " " + pathQuote(unquote(to)))
 }
 
 func parseSearch(word, clause, rest string) step {
@@ -326,7 +326,7 @@ func parseSearch(word, clause, rest string) step {
 	if what = unquote(what); what == "" || strings.Contains(where, " ") {
 		return nil
 	}
-	return runStep("grep -rnI --exclude-dir=.git -e " + shellQuote(what) + " " + shellQuote(where))
+	return runStep("grep -rnI --exclude-dir=.git -e " + shellQuote(what) + " " + pathQuote(where))
 }
 
 func parseCount(rest string) step {
@@ -402,17 +402,22 @@ func spell(n int, unit time.Duration) string {
 	return count(n, "second", "seconds")
 }
 
+// pathQuote is a path as one word of a shell that is no option.
+func pathQuote(path string) string {
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	return shellQuote(path)
+}
+
 // shellQuote is s as one word of a shell.
 func shellQuote(s string) string {
-	plain := s != "" && !strings.HasPrefix(s, "-") && !strings.HasPrefix(s, "~")
+	plain := s != "" && !strings.HasPrefix(s, "~")
 	for _, r := range s {
 		plain = plain && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/-+:@%", r))
 	}
 	if plain {
 		return s
-	}
-	if strings.HasPrefix(s, "-") {
-		s = "./" + s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -90,6 +90,7 @@ func underStrace(t *testing.T, dir string, n int, args ...string) (stdout, stder
 
 var (
 	callLine    = regexp.MustCompile(`^(\d+) +(\w+)\(\d+<([^>]*)>(.*)$`)
+	success     = regexp.MustCompile(`\) += \d+$`)
 	resumedLine = regexp.MustCompile(`^(\d+) +<\.\.\. (\w+) resumed>(.*)$`)
 )
 
@@ -107,7 +108,7 @@ func TestSyncBeforeAck(t *testing.T) {
 	wal := filepath.Join(dir, fileName+"-wal")
 	open := map[string]string{} // thread → path of a call that has not returned
 	returned := func(call, path, rest string) {
-		ok := strings.Contains(rest, ") = ") && !strings.Contains(rest, "= -1")
+		ok := success.MatchString(rest)
 		switch {
 		case path != wal || !ok:
 		case call == "pwrite64":
@@ -132,7 +133,8 @@ func TestSyncBeforeAck(t *testing.T) {
 		if call == "write" && strings.Contains(rest, `"acked `) {
 			acks++
 			if dirty || writes == 0 || syncs == 0 {
-				t.Fatalf("acknowledgement %d: %d writes and %d syncs before it, unsynced: %v\n%s", acks, writes, syncs, dirty, line)
+				before, _, _ := strings.Cut(trace, line)
+				t.Fatalf("acknowledgement %d: %d writes and %d syncs before it, unsynced: %v\n%s%s", acks, writes, syncs, dirty, before[max(0, len(before)-4000):], line)
 			}
 			writes, syncs = 0, 0
 		}

@@ -21,8 +21,8 @@
 //
 // "Inside" is the session's workspace. What lies in the workspace but would run
 // later without anybody being asked (a .git directory) asks in every mode.
-// --yes turns each ask into an allow. Profile sysadmin refuses --yes, the mode
-// edits, and "always".
+// --yes turns each ask into an allow. Profile sysadmin heeds neither --yes nor the
+// mode edits, and offers no "always".
 //
 // Remembered "always" rules are not kept here: a rule is a string that equals
 // another exactly when both are the same permission, so whoever keeps rules
@@ -52,22 +52,6 @@ const (
 	ProfileSysadmin = "sysadmin" // every command asks, nothing is remembered
 )
 
-// Mode is a mode as it is offered to people.
-type Mode struct{ ID, Name, Description string }
-
-// Modes are the modes that a profile offers, the default first.
-func Modes(profile string) []Mode {
-	modes := []Mode{
-		{ModeAsk, "Ask", "Reading in the workspace is free, everything else asks."},
-		{ModeEdits, "Edits", "Edits inside the workspace are free too, commands ask."},
-		{ModePlan, "Plan", "Nothing is changed and no command runs."},
-	}
-	if profile == ProfileSysadmin {
-		modes = append(modes[:1], modes[2])
-	}
-	return modes
-}
-
 // Settings are what a session contributes to a decision.
 type Settings struct {
 	// Workspace is absolute, with symbolic links resolved.
@@ -80,39 +64,6 @@ type Settings struct {
 // Of returns the settings of a session.
 func Of(s gladhand.SessionInfo) Settings {
 	return Settings{Workspace: s.Cwd, Mode: s.Mode, Profile: s.Profile, Yes: s.Yes}
-}
-
-// Check returns nil when the settings can be used together, else an error of
-// [gladhand.CodeInvalidParams] that says which to change. Use it where a session
-// is made or its mode is set; [Decide] is strict by itself.
-func (s Settings) Check() error {
-	switch s.Profile {
-	case "", ProfileCoding, ProfileSysadmin:
-	default:
-		return invalid("there is no profile %q; choose coding or sysadmin", s.Profile)
-	}
-	sysadmin := s.Profile == ProfileSysadmin
-	if sysadmin && s.Yes {
-		return invalid("profile sysadmin asks about every command, so --yes is refused; leave one of the two out")
-	}
-	if s.Mode == "" {
-		return nil
-	}
-	names := []string{}
-	for _, m := range Modes(s.Profile) {
-		if m.ID == s.Mode {
-			return nil
-		}
-		names = append(names, m.ID)
-	}
-	if sysadmin && s.Mode == ModeEdits {
-		return invalid("profile sysadmin asks about every change, so mode edits is refused; choose %s", strings.Join(names, " or "))
-	}
-	return invalid("there is no mode %q; choose %s", s.Mode, strings.Join(names, ", "))
-}
-
-func invalid(format string, args ...any) error {
-	return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid, format, args...)
 }
 
 // Outcome is what a decision comes to.

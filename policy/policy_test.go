@@ -110,31 +110,3 @@ func TestRules(t *testing.T) {
 		t.Error("the same change by another tool has another rule")
 	}
 }
-
-func TestCheck(t *testing.T) {
-	for _, c := range []struct {
-		s  policy.Settings
-		ok bool
-	}{
-		{policy.Settings{}, true},
-		{policy.Settings{Mode: "edits", Yes: true}, true},
-		{policy.Settings{Mode: "auto"}, false},
-		{policy.Settings{Mode: "Ask"}, false},
-		{policy.Settings{Profile: "root"}, false},
-		{policy.Settings{Profile: "sysadmin", Mode: "plan"}, true},
-		{policy.Settings{Profile: "sysadmin", Mode: "edits"}, false},
-		{policy.Settings{Profile: "sysadmin", Yes: true}, false},
-	} {
-		err := c.s.Check()
-		if (err == nil) != c.ok || err != nil && gladhand.CodeOf(err) != gladhand.CodeInvalidParams {
-			t.Errorf("%+v: %v", c.s, err)
-		}
-	}
-	for _, p := range []string{"", policy.ProfileCoding, policy.ProfileSysadmin} {
-		for _, m := range policy.Modes(p) {
-			if err := (policy.Settings{Profile: p, Mode: m.ID}).Check(); err != nil {
-				t.Errorf("%s offers %s: %v", p, m.ID, err)
-			}
-		}
-	}
-}

@@ -78,7 +78,11 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			p.Kill(context.Cause(ctx).Error())
+			reason := "the turn was cancelled"
+			if errors.Is(context.Cause(ctx), errTimeout) {
+				reason = errTimeout.Error()
+			}
+			p.Kill(reason)
 		}
 	}()
 	status, err := p.Wait()

@@ -204,26 +204,41 @@ func apply(body []byte, splices []splice) []byte {
 }
 
 // nearest tells what in the text looks most like old, so that the next try can
-// hit. It never stands in for a match.
+// hit. It never stands in for a match. It looks for old's longest line, and
+// compares whole texts only where that one is found.
 func (v lfText) nearest(old []byte) string {
-	const most = 20000 // lines looked at
+	const mostLines, mostTried = 20000, 8
 	want := trimmedLines(old)
-	have := trimmedLines(v.text[:min(len(v.text), 4<<20)])
-	have = have[:min(len(have), most)]
-	best, bestAt := 0, -1
-	for at := range have {
-		score := 0
-		for i, w := range want[:min(len(want), 40)] {
-			if at+i >= len(have) {
-				break
-			}
-			score += 100 * likeness(w, have[at+i]) / 100
-		}
-		if score > best {
-			best, bestAt = score, at
+	want = want[:min(len(want), 40)]
+	anchor := 0
+	for i, w := range want {
+		if len(w) > len(want[anchor]) {
+			anchor = i
 		}
 	}
-	if bestAt < 0 || best < 40*min(len(want), 40) {
+	have := trimmedLines(v.text[:min(len(v.text), 4<<20)])
+	have = have[:min(len(have), mostLines)]
+	type place struct{ at, like int }
+	var tried []place
+	for i, h := range have {
+		if like := likeness(want[anchor], h); like >= 40 && i >= anchor {
+			tried = append(tried, place{i - anchor, like})
+		}
+	}
+	slices.SortStableFunc(tried, func(a, b place) int { return b.like - a.like })
+	best, bestAt := -1, 0
+	for _, p := range tried[:min(len(tried), mostTried)] {
+		score := 0
+		for i, w := range want {
+			if p.at+i < len(have) {
+				score += likeness(w, have[p.at+i])
+			}
+		}
+		if score > best {
+			best, bestAt = score, p.at
+		}
+	}
+	if best < 40*len(want) {
 		return "Nothing in the file looks like it; read the file again."
 	}
 	lines := bytes.SplitAfter(v.text, []byte("\n"))

@@ -78,7 +78,11 @@ func (o *Output) spillOver(p []byte) {
 		return
 	}
 	if o.spill == nil {
-		f, err := os.CreateTemp(o.spillDir, "output-*.txt") // 0600
+		err := os.MkdirAll(o.spillDir, 0o700)
+		var f *os.File
+		if err == nil {
+			f, err = os.CreateTemp(o.spillDir, "output-*.txt") // 0600
+		}
 		if err != nil {
 			o.spillDir = ""
 			return

@@ -16,7 +16,7 @@ import (
 func TestOutputProperty(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		limit := rapid.IntRange(8, 64).Draw(rt, "limit")
+		limit := 2 * rapid.IntRange(4, 32).Draw(rt, "half")
 		show := rapid.IntRange(8, 80).Draw(rt, "show")
 		o := NewOutput(limit, dir)
 		d := &decoder{to: o}

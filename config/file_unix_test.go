@@ -58,7 +58,7 @@ func TestModes(t *testing.T) {
 	// What a crash left of an earlier change is in nobody's way, be it a link.
 	must(t, os.WriteFile(d+"/victim", []byte("precious"), 0o600))
 	must(t, os.Symlink(d+"/victim", d+"/new/c.new"))
-	must(t, set(f, "mode", `"auto"`))
+	must(t, set(f, "mode", `"plan"`))
 	if b, _ := os.ReadFile(d + "/victim"); string(b) != "precious" {
 		t.Error("the victim was written to")
 	}

@@ -12,7 +12,7 @@ import (
 type Settings struct {
 	Agent   string // who runs a new session's turns
 	Model   string // of the built-in agent; "" lets it choose
-	Mode    string // "ask", "edits", "auto" or "plan"
+	Mode    string // "ask", "edits" or "plan"
 	Profile string // "coding" or "sysadmin"
 	Queue   Queue
 	Asks    Asks
@@ -61,7 +61,7 @@ type setting struct {
 var table = []setting{
 	{"agent", "the agent of a new session: gladhand, or a guest's name", func(s *Settings) value { return text{&s.Agent, 1} }},
 	{"model", "the model of the built-in agent, such as offline; empty: the best one that is ready", func(s *Settings) value { return text{&s.Model, 0} }},
-	{"mode", "what a new session may do without asking: ask, edits, auto or plan", func(s *Settings) value { return word{&s.Mode, []string{"ask", "edits", "auto", "plan"}} }},
+	{"mode", "what a new session may do without asking: ask, edits or plan", func(s *Settings) value { return word{&s.Mode, []string{"ask", "edits", "plan"}} }},
 	{"profile", "how strict approvals are: coding or sysadmin", func(s *Settings) value { return word{&s.Profile, []string{"coding", "sysadmin"}} }},
 	{"queue.max", "how many prompts may wait in a session", func(s *Settings) value { return number{&s.Queue.Max, 1, 256} }},
 	{"asks.expiry", "how long a question waits when nobody is there to answer; then it is denied", func(s *Settings) value { return duration{&s.Asks.Expiry, time.Second, 7 * 24 * time.Hour} }},

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -459,4 +460,41 @@ func BenchmarkEdit10MB(b *testing.B) {
 		}
 		e.must(b, "edit_file", one("f", old, text))
 	}
+}
+
+// Many sessions edit one file at once: each edit is made or refused, none is lost.
+func TestConcurrentEdits(t *testing.T) {
+	first := testEnv(t)
+	const sessions, each = 4, 8
+	var body strings.Builder
+	for i := range sessions * each {
+		fmt.Fprintf(&body, "old %d.\n", i)
+	}
+	first.put(t, "f", body.String())
+	var wg sync.WaitGroup
+	for n := range sessions {
+		wg.Go(func() {
+			e := &Env{Cwd: first.Cwd, Files: &Files{}}
+			for i := n * each; i < (n+1)*each; {
+				_, err := e.do(t, "edit_file", one("f", fmt.Sprintf("old %d.", i), fmt.Sprintf("new %d.", i)))
+				switch {
+				case err == nil:
+					i++
+				case strings.Contains(err.Error(), "changed since"):
+					if _, err := e.do(t, "read_file", map[string]string{"path": "f"}); err != nil {
+						t.Error(err)
+						return
+					}
+				default:
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got, want := first.get(t, "f"), strings.ReplaceAll(body.String(), "old", "new"); got != want {
+		t.Errorf("edits were lost:\n%s", got)
+	}
+	first.onlyFiles(t, "f")
 }

@@ -120,14 +120,14 @@ func TestDefaults(t *testing.T) {
 func TestReads(t *testing.T) {
 	f := open(t, `// mine
 {
-  "agent": "claude", "model": "offline", "mode": "auto", "profile": "sysadmin",
+  "agent": "claude", "model": "offline", "mode": "plan", "profile": "sysadmin",
   "queue": {"max": 256}, /* long */ "asks": {"expiry": "1h30m"},
   "limits": {"connections": 1},
   "stop": {"drain": "0s"},
   "log": {"level": "debug",},
 }`)
 	want := Settings{
-		"claude", "offline", "auto", "sysadmin",
+		"claude", "offline", "plan", "sysadmin",
 		Queue{256},
 		Asks{90 * time.Minute},
 		Limits{1},
@@ -152,7 +152,7 @@ func TestRefusesWithPlaceAndMend(t *testing.T) {
 		says         string
 	}{
 		{"{\n  \"mode\": \"aks\"\n}", 2, 11, `one of "ask"`},
-		{"{\n  \"mode\": \"ask\",\n  \"mode\": \"auto\"}", 3, 3, "twice"},
+		{"{\n  \"mode\": \"ask\",\n  \"mode\": \"plan\"}", 3, 3, "twice"},
 		{"{\"queue\": {\"max\": 1, \"max\": 2}}", 1, 22, "queue.max"},
 		{"{\"queue\": {}, \"queue\": {}}", 1, 15, "twice"},
 		{"{\"Mode\": \"ask\"}", 1, 2, `did you mean "mode"`},
@@ -248,8 +248,8 @@ func TestSetKeepsTheRest(t *testing.T) {
 		{"on one line, trailing comma", `{"mode": "ask", /* x */ }`, "model", `"m"`, `{"mode": "ask", /* x */ "model": "m" }`},
 		{"empty", "{}\n", "queue.max", "2", "{\n  \"queue\": {\n    \"max\": 2\n  }\n}\n"},
 		{"empty group", "{\n  \"queue\": {}\n}", "queue.max", "2", "{\n  \"queue\": {\n    \"max\": 2\n  }\n}"},
-		{"only a comment", "{\n  // nothing yet\n}\n", "mode", `"auto"`, "{\n  // nothing yet\n  \"mode\": \"auto\"\n}\n"},
-		{"nothing at all", "", "mode", `"auto"`, "{\n  \"mode\": \"auto\"\n}"},
+		{"only a comment", "{\n  // nothing yet\n}\n", "mode", `"plan"`, "{\n  // nothing yet\n  \"mode\": \"plan\"\n}\n"},
+		{"nothing at all", "", "mode", `"plan"`, "{\n  \"mode\": \"plan\"\n}"},
 		{"CRLF", "{\r\n  \"mode\": \"ask\" // x\r\n}\r\n", "model", `"m"`, "{\r\n  \"mode\": \"ask\", // x\r\n  \"model\": \"m\"\r\n}\r\n"},
 		{"byte order mark", "\ufeff{\n  \"mode\": \"ask\"\n}", "model", `"m"`, "\ufeff{\n  \"mode\": \"ask\",\n  \"model\": \"m\"\n}"},
 		{"escaped name", "{\"\\u006dode\": \"ask\"}", "mode", ` "plan" `, "{\"\\u006dode\": \"plan\"}"},
@@ -295,11 +295,11 @@ func TestSetManyTimes(t *testing.T) {
 }
 
 func TestWrongValueChangesNothing(t *testing.T) {
-	f := open(t, "{\"mode\": \"auto\"}")
+	f := open(t, "{\"mode\": \"plan\"}")
 	for _, v := range []string{`"x"`, "null", "1", "", "{", `"ask" "ask"`, `"ask", "model": "x"`, `"ask" // c`} {
 		wantReason(t, set(f, "mode", v), gladhand.ReasonInvalid)
 	}
-	if s := f.Settings(); s.Mode != "auto" || onDisk(t, f) != "{\"mode\": \"auto\"}" {
+	if s := f.Settings(); s.Mode != "plan" || onDisk(t, f) != "{\"mode\": \"plan\"}" {
 		t.Errorf("%+v %s", s, onDisk(t, f))
 	}
 	ctx, cancel := context.WithCancel(t.Context())

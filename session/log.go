@@ -143,7 +143,7 @@ func (l *eventLog) add(o *op, ev *gladhand.Event) (barrier bool) {
 // goes on with: adjacent chunks of one tag and turn are one message.
 func (l *eventLog) name(ev *gladhand.Event) {
 	if n := len(l.tail.entries); n > 0 {
-		if p := l.tail.entries[n-1].run.Event(); p.Tag == ev.Tag && p.Turn == ev.Turn && strings.HasPrefix(p.ID, ev.ID+"#") {
+		if p := l.tail.entries[n-1].run.Opening(); p.Tag == ev.Tag && p.Turn == ev.Turn && strings.HasPrefix(p.ID, ev.ID+"#") {
 			ev.ID = p.ID
 			return
 		}

@@ -394,3 +394,11 @@ func updateOf[T any](t *testing.T, m message) T {
 	}
 	return v.Update
 }
+
+func decode[T any](t *testing.T, raw json.RawMessage) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

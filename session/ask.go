@@ -96,7 +96,7 @@ func (t *turn) Ask(ctx context.Context, ask gladhand.Ask) (gladhand.Verdict, err
 		s.mu.Lock()
 		defer s.log.unlock()
 		s.settle(a, gladhand.SettledCancelled, gladhand.Answer{}, nil)
-		return gladhand.Verdict{}, ctx.Err()
+		return gladhand.Verdict{}, t.gaveUp(ctx)
 	}
 }
 

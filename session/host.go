@@ -31,7 +31,8 @@ type Options struct {
 	QueueMax int
 	// AskExpiry is how long an ask waits while nobody is there. 0: 30 minutes.
 	AskExpiry time.Duration
-	// MaxOpen is how many sessions may be open at once. 0: 10,000.
+	// MaxOpen is how many sessions may be in memory at once; unused ones are let go
+	// of before it is reached. 0: 2,000.
 	MaxOpen int
 	// Log receives what people should know of. Nil discards.
 	Log *slog.Logger
@@ -69,7 +70,7 @@ func NewHost(st *store.Store, o Options) *Host {
 	}
 	o.QueueMax = cmp.Or(o.QueueMax, 16)
 	o.AskExpiry = cmp.Or(o.AskExpiry, 30*time.Minute)
-	o.MaxOpen = cmp.Or(o.MaxOpen, 10_000)
+	o.MaxOpen = cmp.Or(o.MaxOpen, 2000)
 	o.stopping = make(chan struct{})
 	return &Host{
 		store: st, opts: o,
@@ -109,7 +110,7 @@ func (h *Host) Create(ctx context.Context, who gladhand.Identity, cwd string, m 
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now().UTC().Format(time.RFC3339Nano)
+	now := stamp()
 	row := store.Session{
 		Info: gladhand.SessionInfo{
 			ID: gladhand.SessionID(gladhand.NewID()), Cwd: dir,
@@ -153,16 +154,23 @@ func workspace(cwd string) (string, error) {
 
 // room registers a session, unless too many are open.
 func (h *Host) room(s *Session) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.stopped {
-		return errStopping
+	for {
+		h.mu.Lock()
+		if h.stopped {
+			h.mu.Unlock()
+			return errStopping
+		}
+		if len(h.open) < h.opts.MaxOpen {
+			h.open[s.id] = s
+			h.mu.Unlock()
+			return nil
+		}
+		h.mu.Unlock()
+		if !h.makeRoom() {
+			return gladhand.Errorf(gladhand.CodeCapacity, gladhand.ReasonCapacity,
+				"%d sessions are in use; close one", h.opts.MaxOpen).With("limit", h.opts.MaxOpen)
+		}
 	}
-	if len(h.open) >= h.opts.MaxOpen {
-		return gladhand.Errorf(gladhand.CodeCapacity, gladhand.ReasonCapacity, "%d sessions are open; close one", len(h.open)).With("limit", h.opts.MaxOpen)
-	}
-	h.open[s.id] = s
-	return nil
 }
 
 var errStopping = gladhand.Errorf(gladhand.CodeInternal, gladhand.ReasonUnavailable, "the daemon is stopping; try again in a moment")
@@ -190,6 +198,7 @@ func (h *Host) Open(ctx context.Context, id gladhand.SessionID) (*Session, error
 	h.mu.Lock()
 	if s := h.open[id]; s != nil {
 		h.mu.Unlock()
+		s.touch()
 		return s, nil
 	}
 	l := h.loading[id]
@@ -219,6 +228,13 @@ func (h *Host) Open(ctx context.Context, id gladhand.SessionID) (*Session, error
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// touch keeps the session in memory for a while.
+func (s *Session) touch() {
+	s.mu.Lock()
+	s.used = time.Now()
+	s.mu.Unlock()
 }
 
 // Find returns the id that text names: an id, or the beginning of exactly one.

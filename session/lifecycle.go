@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	"gladhand"
 	"gladhand/store"
@@ -56,14 +58,9 @@ func (s *Session) othersNeed(who gladhand.Identity) bool {
 		}
 	}
 	if s.turn != nil && s.turn.prompts[0].By.Client != who.Client {
-		return len(s.clients) > 0 || !who.Rights.Has(gladhand.Manage)
+		return true
 	}
-	for _, it := range s.queue.items {
-		if it.By.Client != who.Client && !who.Rights.Has(gladhand.Manage) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.queue.items, func(it *queued) bool { return it.By.Client != who.Client })
 }
 
 func (h *Host) closeCold(ctx context.Context, id gladhand.SessionID) error {
@@ -71,8 +68,8 @@ func (h *Host) closeCold(ctx context.Context, id gladhand.SessionID) error {
 	if err != nil {
 		return err
 	}
-	if row.Info.State == gladhand.StateKilled {
-		return nil
+	if err := h.usable(row); err != nil {
+		return err
 	}
 	row.Info.State = gladhand.StateClosed
 	return h.store.Commit(ctx, func(tx *store.Tx) error { return tx.PutSession(row) })
@@ -83,6 +80,9 @@ func (h *Host) closeCold(ctx context.Context, id gladhand.SessionID) error {
 // the store fails, the session stays open. It needs the right to manage.
 func (h *Host) Kill(ctx context.Context, who gladhand.Identity, id gladhand.SessionID) error {
 	return h.finish(ctx, who, id, "the session was killed", func(tx *store.Tx, row store.Session) error {
+		if row.Format != Format {
+			return h.usable(row) // what this version does not know stays as it is
+		}
 		row.Info.State = gladhand.StateKilled
 		return tx.PutSession(row)
 	})
@@ -109,11 +109,13 @@ func (h *Host) finish(ctx context.Context, who gladhand.Identity, id gladhand.Se
 	}
 	s.mu.Lock()
 	s.queue.held = true
+	s.ending = errGone(why)
 	if s.turn != nil {
 		s.cancelTurn(&who)
 	}
 	s.log.unlock()
 	if err := s.drain(ctx); err != nil {
+		s.unend()
 		return err
 	}
 	s.mu.Lock()
@@ -124,12 +126,23 @@ func (h *Host) finish(ctx context.Context, who gladhand.Identity, id gladhand.Se
 	row := s.row
 	s.mu.Unlock()
 	if err := h.store.Commit(ctx, func(tx *store.Tx) error { return commit(tx, row) }); err != nil {
-		s.mu.Lock()
-		s.queue.held = false
-		s.mu.Unlock()
+		s.unend()
 		return err
 	}
 	return h.leave(s, why)
+}
+
+func errGone(why string) error {
+	return gladhand.Errorf(gladhand.CodeNotFound, gladhand.ReasonGone, "%s", why)
+}
+
+// unend takes back an end that could not be stored.
+func (s *Session) unend() {
+	s.mu.Lock()
+	defer s.log.unlock()
+	s.ending = nil
+	s.queue.held = false
+	s.kick()
 }
 
 // drain waits until the runner has ended and everything shown is stored.
@@ -164,7 +177,7 @@ func (s *Session) drain(ctx context.Context) error {
 func (h *Host) leave(s *Session, why string) error {
 	h.forget(s)
 	s.mu.Lock()
-	s.gone = gladhand.Errorf(gladhand.CodeNotFound, gladhand.ReasonGone, "%s", why)
+	s.gone = errGone(why)
 	agent := s.agent
 	s.agent = nil
 	if s.log.timer != nil {
@@ -222,4 +235,39 @@ func (h *Host) stop(ctx context.Context, s *Session) error {
 		err = lerr
 	}
 	return err
+}
+
+// unloadAfter is how long a session must have been unused before it may be let go
+// of to make room.
+const unloadAfter = time.Minute
+
+// makeRoom lets go of the session that was unused longest: it stays as it is in
+// the store, and is opened again by whoever names it. It reports whether there
+// was one.
+func (h *Host) makeRoom() bool {
+	h.mu.Lock()
+	var oldest *Session
+	var since time.Time
+	for _, s := range h.open {
+		if used, idle := s.unused(); idle && (oldest == nil || used.Before(since)) {
+			oldest, since = s, used
+		}
+	}
+	h.mu.Unlock()
+	if oldest == nil || time.Since(since) < unloadAfter {
+		return false
+	}
+	if err := h.leave(oldest, "the session was unused and let go of; open it again"); err != nil {
+		oldest.slog.Warn("closing the agent of an unused session", "err", err)
+	}
+	return true
+}
+
+// unused reports since when nobody needs the session in memory.
+func (s *Session) unused() (since time.Time, idle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	idle = len(s.clients) == 0 && !s.runner && len(s.queue.items) == 0 && len(s.asks) == 0 &&
+		s.log.unsaved == 0 && len(s.log.hidden) == 0
+	return s.used, idle
 }

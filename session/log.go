@@ -20,6 +20,11 @@ const (
 	UnsavedSession = 8 << 20
 	// UnsavedAll is the same for all sessions of a host together.
 	UnsavedAll = 64 << 20
+	// EventMax is how many bytes an event's update may have.
+	EventMax = 4 << 20
+	// PromptMax is how many bytes a prompt's content may have, so that each of its
+	// blocks fits into an event.
+	PromptMax = EventMax - 1024
 
 	tailRunning = 256 << 10 // bytes of stored events kept in memory while a turn runs
 	tailIdle    = 8 << 10   // the same when none runs

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -111,8 +112,9 @@ func (s *Session) Send(who gladhand.Identity, p gladhand.Prompt, done func(gladh
 	s.mu.Lock()
 	defer s.log.unlock()
 	switch {
-	case s.gone != nil:
-		s.log.later(func() { done(gladhand.Receipt{}, s.gone) })
+	case s.gone != nil || s.ending != nil:
+		err := cmp.Or(s.gone, s.ending)
+		s.log.later(func() { done(gladhand.Receipt{}, err) })
 	case s.known(p, done):
 	case s.queue.waiting() >= s.opts.QueueMax:
 		err := gladhand.Errorf(gladhand.CodeQueueFull, gladhand.ReasonQueueFull,
@@ -140,6 +142,10 @@ func checkPrompt(who gladhand.Identity, p *gladhand.Prompt) error {
 	case gladhand.Queue, gladhand.Steer, gladhand.Interrupt:
 	default:
 		return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid, "delivery is queue, steer or interrupt, not %q", p.Delivery)
+	}
+	if len(p.Content) > PromptMax {
+		return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid,
+			"a prompt may have %d bytes, and this has %d; name a file instead of sending it", PromptMax, len(p.Content)).With("limit", PromptMax)
 	}
 	return acp.ValidatePrompt(p.Content)
 }

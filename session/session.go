@@ -42,7 +42,9 @@ type Session struct {
 	settled settledAsks
 	clients map[gladhand.ClientID]*Attachment
 	idle    signal // fires when the runner ends
-	gone    error  // set when the session is closed, killed or deleted
+	ending  error  // set while it is being killed or deleted: no prompt is taken
+	gone    error  // set when the session is closed, killed, deleted or unloaded
+	used    time.Time
 }
 
 // Attachment is a client on a session.
@@ -63,6 +65,7 @@ func newSession(h *Host, row store.Session, last gladhand.Seq) *Session {
 		row:     row,
 		asks:    map[gladhand.AskID]*openAsk{},
 		clients: map[gladhand.ClientID]*Attachment{},
+		used:    time.Now(),
 	}
 	s.log = eventLog{
 		mu: &s.mu, store: h.store, id: s.id, quota: &h.quota,
@@ -146,6 +149,7 @@ func (s *Session) Detach(a *Attachment) {
 		return
 	}
 	delete(s.clients, a.Who.Client)
+	s.used = time.Now()
 	if s.gone == nil {
 		s.announce(a.Who, "left")
 		s.attendance()
@@ -216,9 +220,12 @@ func (s *Session) own(who *gladhand.Identity, tag string, update any) *gladhand.
 	return ev
 }
 
+// stamp is the time now as a row keeps it: RFC 3339 in UTC, to the microsecond.
+func stamp() string { return time.Now().UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano) }
+
 // put returns an op part that stores the session's row as it is now.
 func (s *Session) put() func(*store.Tx) error {
-	s.row.Info.Updated = time.Now().UTC().Format(time.RFC3339Nano)
+	s.row.Info.Updated = stamp()
 	row := s.row
 	return func(tx *store.Tx) error { return tx.PutSession(row) }
 }

@@ -433,11 +433,20 @@ func (t *turn) await(ctx context.Context, commit <-chan error) error {
 	case <-t.ctx.Done():
 		return errTurnOver
 	case <-ctx.Done():
-		return ctx.Err()
+		return t.gaveUp(ctx)
 	}
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	return t.live()
+}
+
+// gaveUp is the error of a caller whose ctx ended: the turn's end comes first,
+// since it usually is why.
+func (t *turn) gaveUp(ctx context.Context) error {
+	if t.ctx.Err() != nil {
+		return errTurnOver
+	}
+	return ctx.Err()
 }
 
 // Emit implements [gladhand.Turn].
@@ -446,6 +455,10 @@ func (t *turn) Emit(ctx context.Context, update json.RawMessage) error {
 }
 
 func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) error {
+	if len(update) > EventMax {
+		return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid,
+			"an update may have %d bytes, and this has %d", EventMax, len(update)).With("limit", EventMax)
+	}
 	ev, err := acp.Describe(version, update)
 	if err != nil {
 		return err
@@ -546,7 +559,7 @@ func (t *turn) backpressure(ctx context.Context) error {
 		case <-t.ctx.Done():
 			return errTurnOver
 		case <-ctx.Done():
-			return ctx.Err()
+			return t.gaveUp(ctx)
 		}
 	}
 }

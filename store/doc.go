@@ -20,7 +20,9 @@
 // commits it with one sync (group commit), so that many sessions cost little
 // more than one. The functions run in the order of the calls to Write, and so
 // do the done functions, after the commit. Each function has a savepoint of its
-// own: when it returns an error only its own changes are taken back.
+// own: when it returns an error only its own changes are taken back. A function
+// may be run a second time after its first run was taken back, so it should do
+// nothing but call tx.
 //
 // A done function runs on the writer's goroutine. It must not block and must
 // not wait for the store; it may call Write, which only queues. Commit is Write

@@ -74,6 +74,12 @@ func open(ctx context.Context, dir string, o Options) (_ *Store, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.MaxBatch <= 0 {
+		o.MaxBatch = maxBatch
+	}
+	if o.BusyWait <= 0 {
+		o.BusyWait = busyWait
+	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
@@ -102,7 +108,7 @@ func open(ctx context.Context, dir string, o Options) (_ *Store, err error) {
 			_ = c.Close()
 		}
 	}()
-	if err := retryBusy(ctx, func() error {
+	if err := retryBusy(ctx, o.BusyWait, func() error {
 		if err := c.useWAL(); err != nil {
 			return err
 		}
@@ -133,24 +139,18 @@ func newWriter(c *conn, dir string, o Options) (*writer, error) {
 			last: map[int64]gladhand.Seq{}, lasts: map[int64]gladhand.Seq{},
 		},
 	}
-	if w.maxItems <= 0 {
-		w.maxItems = maxBatch
-	}
-	if w.busyWait <= 0 {
-		w.busyWait = busyWait
-	}
 	var err error
 	w.purging, err = c.one(qGrave, func(*sqlite.Stmt) {})
 	return w, err
 }
 
-// retryBusy calls f again while somebody outside holds a lock, for busyWait.
-// SQLite backs off inside f.
-func retryBusy(ctx context.Context, f func() error) error {
+// retryBusy calls f again while somebody outside holds a lock. SQLite backs off
+// inside f.
+func retryBusy(ctx context.Context, limit time.Duration, f func() error) error {
 	start := time.Now()
 	for {
 		err := f()
-		if !isBusy(err) || time.Since(start) > busyWait {
+		if !isBusy(err) || time.Since(start) > limit {
 			return err
 		}
 		if ctx.Err() != nil {

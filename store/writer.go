@@ -156,12 +156,12 @@ func (w *writer) run() {
 func (w *writer) commit(first item) {
 	w.batch = w.batch[:0]
 	w.tx.reset()
-	err := w.transaction(first)
+	err := typed(w.transaction(first), w.dir)
+	health := err
 	if isDamage(err) && len(w.batch) > 1 {
-		err = w.singly()
+		health, err = w.singly(), nil
 	}
-	err = typed(err, w.dir)
-	w.report(err)
+	w.report(health)
 	for i, it := range w.batch {
 		w.batch[i] = item{}
 		if it.err == nil {
@@ -171,7 +171,7 @@ func (w *writer) commit(first item) {
 			it.done(it.err)
 		}
 	}
-	if err == nil {
+	if health == nil {
 		w.checkpoint()
 	}
 }
@@ -193,9 +193,9 @@ func (w *writer) transaction(first item) error {
 }
 
 // singly stores a batch one by one. SQLite commits no transaction in which a
-// damaged page was met; so those that did not meet it get their own. It returns
-// nil: each item has its own error, then.
-func (w *writer) singly() error {
+// damaged page was met; so those that did not meet it get their own. Each item
+// then has its own error; what singly returns is the store's health.
+func (w *writer) singly() (health error) {
 	for i := range w.batch {
 		it := &w.batch[i]
 		w.tx.reset()
@@ -207,11 +207,15 @@ func (w *writer) singly() error {
 			}
 			err = w.end(err)
 		}
+		err = typed(err, w.dir)
 		if it.err == nil {
-			it.err = typed(err, w.dir)
+			it.err = err
+		}
+		if !isDamage(err) {
+			health = err
 		}
 	}
-	return nil
+	return health
 }
 
 // end commits the open transaction, or takes it back when err is not nil or the

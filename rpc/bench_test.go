@@ -212,38 +212,49 @@ func BenchmarkFanout(b *testing.B) {
 		seen.Wait()
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 	})
-	b.Run("cursors", func(b *testing.B) {
-		f := &feed{}
-		f.more = sync.NewCond(&f.mu)
-		var seen sync.WaitGroup
-		for range clients {
-			server, client := unixPair(b)
-			conn := New(server, Options{})
-			go conn.Run(context.Background())
-			seen.Go(func() { count(client, int64(b.N*len(event))) })
-			defer client.Close()
-			defer conn.Close()
-			go func() {
-				for at := 0; at < b.N; {
-					batch := f.next(at)
-					if err := conn.Send(context.Background(), batch...); err != nil {
+	for name, single := range map[string]bool{"batches": false, "single": true} {
+		b.Run(name, func(b *testing.B) { fanout(b, clients, event, single) })
+	}
+}
+
+// fanout sends b.N events through cursors, what one wake-up found in one Send or
+// each event in its own.
+func fanout(b *testing.B, clients int, event []byte, single bool) {
+	f := &feed{}
+	f.more = sync.NewCond(&f.mu)
+	var seen sync.WaitGroup
+	for range clients {
+		server, client := unixPair(b)
+		conn := New(server, Options{})
+		go conn.Run(context.Background())
+		seen.Go(func() { count(client, int64(b.N*len(event))) })
+		defer client.Close()
+		defer conn.Close()
+		go func() {
+			for at := 0; at < b.N; {
+				batch := f.next(at)
+				at += len(batch)
+				for n := len(batch); len(batch) > 0; batch = batch[n:] {
+					if single {
+						n = 1
+					}
+					if err := conn.Send(context.Background(), batch[:n]...); err != nil {
 						b.Error(err)
 						return
 					}
-					at += len(batch)
 				}
-			}()
-		}
-		b.ResetTimer()
-		for range b.N {
-			f.mu.Lock()
-			f.events = append(f.events, event[:len(event)-1])
-			f.more.Broadcast()
-			f.mu.Unlock()
-		}
-		seen.Wait()
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
-	})
+			}
+		}()
+	}
+	b.ResetTimer()
+	for range b.N {
+		f.mu.Lock()
+		f.events = append(f.events, event[:len(event)-1])
+		f.more.Broadcast()
+		f.mu.Unlock()
+	}
+	seen.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
 // count reads n bytes.

@@ -27,6 +27,10 @@ const (
 	// firstChunk is the buffer that a connection keeps; one that never has more
 	// to write at a time needs no other.
 	firstChunk = 4 << 10
+	// burst is how soon after a producer wrote by itself the next frame is left
+	// to a goroutine: who produces several in a row gets them written together.
+	// An answer to a request never comes so soon after the one before.
+	burst = 5 * time.Microsecond
 	// directRounds is how often a producer writes for others who produced
 	// meanwhile, before it leaves them to a goroutine.
 	directRounds = 2
@@ -63,9 +67,15 @@ type outbox struct {
 	broken bool  // nothing more is written
 	// waiters are the sends that wait for room, oldest first.
 	waiters []*waiter
-	stall   *time.Timer
-	// blockedAt is when the blocking write that runs now began.
-	blockedAt time.Time
+	stall   stallWatch
+	// wroteAt is when a producer last wrote everything itself.
+	wroteAt time.Time
+}
+
+// stallWatch ends a write that takes too long.
+type stallWatch struct {
+	timer *time.Timer
+	since time.Time // when the blocking write that runs now began; zero for none
 }
 
 // waiter is a send that waits for room.
@@ -303,7 +313,7 @@ func (o *outbox) kick() {
 		return
 	}
 	o.busy = true
-	if o.try == nil {
+	if o.try == nil || time.Since(o.wroteAt) < burst {
 		o.mu.Unlock()
 		go o.drain(nil, 0)
 		return
@@ -325,6 +335,7 @@ func (o *outbox) kick() {
 		}
 		o.recycle(b)
 		if len(o.bufs) == 0 {
+			o.wroteAt = time.Now()
 			o.idle()
 			return
 		}
@@ -398,19 +409,19 @@ func (o *outbox) drain(b []byte, done int) {
 func (o *outbox) startBlocking() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.blockedAt = time.Now()
-	if o.stall == nil {
-		o.stall = time.AfterFunc(o.limits.WriteStall, o.stalled)
+	o.stall.since = time.Now()
+	if o.stall.timer == nil {
+		o.stall.timer = time.AfterFunc(o.limits.WriteStall, o.stalled)
 	} else {
-		o.stall.Reset(o.limits.WriteStall)
+		o.stall.timer.Reset(o.limits.WriteStall)
 	}
 }
 
 func (o *outbox) stopBlocking(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.blockedAt = time.Time{}
-	o.stall.Stop()
+	o.stall.since = time.Time{}
+	o.stall.timer.Stop()
 	o.wrote(n)
 }
 
@@ -418,7 +429,7 @@ func (o *outbox) stopBlocking(n int) {
 // earlier write finds a younger one, or none.
 func (o *outbox) stalled() {
 	o.mu.Lock()
-	if o.blockedAt.IsZero() || time.Since(o.blockedAt) < o.limits.WriteStall || o.broken {
+	if o.stall.since.IsZero() || time.Since(o.stall.since) < o.limits.WriteStall || o.broken {
 		o.mu.Unlock()
 		return
 	}

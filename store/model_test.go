@@ -125,9 +125,11 @@ func stepEvents(t *rapid.T, id gladhand.SessionID) step {
 }
 
 func stepPrompt(t *rapid.T, id gladhand.SessionID) step {
-	p := gladhand.Prompt{Session: id, ID: rapid.SampledFrom([]gladhand.PromptID{"p", "q", "r", "s"}).Draw(t, "prompt"),
+	p := gladhand.Prompt{
+		Session: id, ID: rapid.SampledFrom([]gladhand.PromptID{"p", "q", "r", "s"}).Draw(t, "prompt"),
 		State: rapid.SampledFrom([]gladhand.PromptState{gladhand.PromptStored, gladhand.PromptStarted, gladhand.PromptDone}).Draw(t, "state"),
-		By:    ann, At: when, Content: []byte(`"` + rapid.StringMatching(`[a-z]{0,5}`).Draw(t, "content") + `"`)}
+		By:    ann, At: when, Content: []byte(`"` + rapid.StringMatching(`[a-z]{0,5}`).Draw(t, "content") + `"`),
+	}
 	place := rapid.Int64().Draw(t, "place")
 	if rapid.Bool().Draw(t, "put") {
 		return step{fmt.Sprintf("put prompt %s %s", id, p.ID), func(tx *Tx) error { return tx.PutPrompt(p, place) }, func(m model) bool {

@@ -32,8 +32,10 @@ func TestSessionRow(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir, Options{})
 	full := Session{
-		Info: gladhand.SessionInfo{ID: "a", Cwd: "/w", Title: "what \x00 is “this”", Agent: "claude", Model: "m", Mode: "edits", Profile: "sysadmin", Yes: true,
-			State: gladhand.StateClosed, Created: "2026-01-02T03:04:05Z", Updated: "2026-01-02T03:04:05.25Z"},
+		Info: gladhand.SessionInfo{
+			ID: "a", Cwd: "/w", Title: "what \x00 is “this”", Agent: "claude", Model: "m", Mode: "edits", Profile: "sysadmin", Yes: true,
+			State: gladhand.StateClosed, Created: "2026-01-02T03:04:05Z", Updated: "2026-01-02T03:04:05.25Z",
+		},
 		Turn: 7, Dirty: true, Running: 6, Paused: true, OneShot: true, Rules: raw, Format: 3,
 	}
 	commit(t, s, func(tx *Tx) error { return tx.PutSession(full) })
@@ -103,10 +105,14 @@ func TestEventRow(t *testing.T) {
 	withSession(t, s, "a")
 	events := []*gladhand.Event{
 		{First: 1, Last: 1, Opens: 1, Class: gladhand.Fact, Version: 0, Tag: gladhand.TagPrompt, Update: raw, Base: -1, By: &ann, At: when},
-		{First: 2, Last: 4, Opens: 2, Turn: 3, Class: gladhand.Append, Version: 1, Tag: "agent_message_chunk", ID: "agent_message:m1",
-			Update: raw, Text: gladhand.Span{Start: 9, End: 20}, Lens: []uint32{5, 0, 6}, Base: 0, At: when, Prior: raw},
-		{First: 5, Last: 70_000, Opens: 2, Turn: 3, Class: gladhand.Replace, Version: 2, Tag: "a_tag_of_tomorrow", ID: "x:ä\x00",
-			Update: raw, Lens: []uint32{}, Base: 1 << 30, By: &bob, At: time.Time{}},
+		{
+			First: 2, Last: 4, Opens: 2, Turn: 3, Class: gladhand.Append, Version: 1, Tag: "agent_message_chunk", ID: "agent_message:m1",
+			Update: raw, Text: gladhand.Span{Start: 9, End: 20}, Lens: []uint32{5, 0, 6}, Base: 0, At: when, Prior: raw,
+		},
+		{
+			First: 5, Last: 70_000, Opens: 2, Turn: 3, Class: gladhand.Replace, Version: 2, Tag: "a_tag_of_tomorrow", ID: "x:ä\x00",
+			Update: raw, Lens: []uint32{}, Base: 1 << 30, By: &bob, At: time.Time{},
+		},
 		{First: 70_001, Last: maxSeq, Opens: maxSeq, Turn: 1<<64 - 1, At: when, By: &gladhand.Identity{}},
 	}
 	commit(t, s, func(tx *Tx) error { return tx.PutEvents("a", events...) })
@@ -240,8 +246,10 @@ func TestPrompts(t *testing.T) {
 func TestAsks(t *testing.T) {
 	s := openIn(t, t.TempDir(), Options{})
 	withSession(t, s, "a")
-	ask := gladhand.Ask{ID: "k", Session: "a", Turn: 2, Title: "run it?", ToolCall: raw, Elicitation: raw, Digest: "d", Rule: "r", At: when,
-		Options: []gladhand.Option{{ID: "y", Name: "<yes>", Kind: gladhand.AllowOnce}}}
+	ask := gladhand.Ask{
+		ID: "k", Session: "a", Turn: 2, Title: "run it?", ToolCall: raw, Elicitation: raw, Digest: "d", Rule: "r", At: when,
+		Options: []gladhand.Option{{ID: "y", Name: "<yes>", Kind: gladhand.AllowOnce}},
+	}
 	bare := gladhand.Ask{ID: "bare", Session: "a", At: when}
 	commit(t, s, func(tx *Tx) error { return errors.Join(tx.PutAsk(ask), tx.PutAsk(bare)) })
 	open, err := s.OpenAsks(t.Context(), "a")

@@ -48,8 +48,10 @@ func commit(t testing.TB, s *Store, fn func(*Tx) error) {
 }
 
 func newSession(id gladhand.SessionID) Session {
-	return Session{Info: gladhand.SessionInfo{ID: id, Cwd: "/w", Agent: "gladhand", Model: "offline", Mode: "ask", Profile: "coding", State: gladhand.StateIdle,
-		Created: "2026-01-02T03:04:05Z", Updated: "2026-01-02T03:04:05.123456Z"}, Format: 1}
+	return Session{Info: gladhand.SessionInfo{
+		ID: id, Cwd: "/w", Agent: "gladhand", Model: "offline", Mode: "ask", Profile: "coding", State: gladhand.StateIdle,
+		Created: "2026-01-02T03:04:05Z", Updated: "2026-01-02T03:04:05.123456Z",
+	}, Format: 1}
 }
 
 func withSession(t testing.TB, s *Store, ids ...gladhand.SessionID) {
@@ -66,8 +68,10 @@ func withSession(t testing.TB, s *Store, ids ...gladhand.SessionID) {
 
 // fact is an event that covers one number.
 func fact(n gladhand.Seq) *gladhand.Event {
-	return &gladhand.Event{First: n, Last: n, Opens: n, Class: gladhand.Fact, Tag: gladhand.TagPrompt, Base: -1,
-		Update: fmt.Appendf(nil, `{"sessionUpdate":"_gladhand_prompt","n":%d}`, n), At: time.UnixMicro(1_700_000_000_000_000).UTC()}
+	return &gladhand.Event{
+		First: n, Last: n, Opens: n, Class: gladhand.Fact, Tag: gladhand.TagPrompt, Base: -1,
+		Update: fmt.Appendf(nil, `{"sessionUpdate":"_gladhand_prompt","n":%d}`, n), At: time.UnixMicro(1_700_000_000_000_000).UTC(),
+	}
 }
 
 // firsts reads a whole log and returns where its entries begin.

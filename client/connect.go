@@ -169,8 +169,8 @@ type starter struct {
 }
 
 // restarts are the pauses after which a daemon that ended at once is started
-// again: its predecessor may just have been leaving.
-var restarts = []time.Duration{300 * time.Millisecond, time.Second}
+// again: somebody else's may have been there, and left.
+var restarts = []time.Duration{300 * time.Millisecond}
 
 // ensure is called when nobody listens (cause says so). It reports whether to
 // dial again without a pause.

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/natefinch/lumberjack.v2"
@@ -50,7 +51,7 @@ func (a *app) serve(ctx context.Context) error {
 	settings, _ := a.settingsPath()
 	log, closeLog := a.log(place, settings)
 	defer closeLog()
-	err = daemon.Run(ctx, daemon.Options{
+	err = serveAfter(ctx, place, log, daemon.Options{
 		Place: place, Config: settings, Version: ourVersion(), Log: log, LogFile: client.LogFile(place),
 		NewAgent: newAgents(place, log),
 		Models: []session.Choice{{
@@ -62,6 +63,34 @@ func (a *app) serve(ctx context.Context) error {
 		log.Error("the daemon ended", "err", err)
 	}
 	return err
+}
+
+// handover is how long a daemon waits for one before it that still lets its
+// turns end.
+const handover = 2 * time.Minute
+
+// serveAfter is daemon.Run, but waits for a predecessor that takes no connections
+// any more and holds the data still.
+func serveAfter(ctx context.Context, place proc.Place, log *slog.Logger, o daemon.Options) error {
+	until := time.Now().Add(handover)
+	for told := false; ; told = true {
+		err := daemon.Run(ctx, o)
+		if gladhand.ReasonOf(err) != gladhand.ReasonConflict || time.Now().After(until) {
+			return err
+		}
+		if c, derr := proc.Dial(ctx, place); derr == nil {
+			c.Close()
+			return err // it lives, and serves
+		}
+		if !told {
+			log.Info("waiting for the daemon before this one to end", "err", err)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // streamPace is the pause after each of the offline model's words, so that its

@@ -38,9 +38,14 @@ type liner struct {
 	stopping bool            // the turn is being cancelled
 	failed   bool            // a prompt was not taken
 	seen     gladhand.Seq    // the last number shown
-	says     chan string
-	unsent   chan struct{}   // a prompt was refused
-	sent     <-chan struct{} // closed when the prompt before the next has been sent
+	sending
+}
+
+// sending is what goes on in the background.
+type sending struct {
+	says   chan string     // for the screen
+	unsent chan struct{}   // a prompt was refused
+	sent   <-chan struct{} // closed when the prompt before the next has been sent
 }
 
 // recent is how many numbers of a session's log are shown when one comes back to
@@ -56,7 +61,7 @@ func lineParams(in gladhand.SessionInfo) (p gladhand.AttachParams, skip bool) {
 func (a *app) newLiner(c *client.Client, at *client.Attachment, watch, skip bool) *liner {
 	l := &liner{
 		a: a, c: c, at: at, s: newScreen(a, true), watch: watch, skip: skip,
-		tty: !watch && isTerminal(a.in), says: make(chan string), unsent: make(chan struct{}),
+		tty: !watch && isTerminal(a.in), sending: sending{says: make(chan string), unsent: make(chan struct{})},
 	}
 	if l.tty && isTerminal(a.out) {
 		l.s.marker = "> "

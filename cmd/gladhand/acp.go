@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,15 +54,21 @@ func (a *app) splice(ctx context.Context) error {
 	_, err = io.Copy(a.out, daemon)
 	switch {
 	case over.Load():
-		return errors.Join(<-in, ignoreClosed(err))
+		return errors.Join(<-in, ignoreGone(err))
 	case err != nil:
-		return err
+		return ignoreGone(err)
 	}
 	return &exitError{exitUnavailable, errors.New("the daemon closed the connection")}
 }
 
-func ignoreClosed(err error) error {
-	if errors.Is(err, net.ErrClosed) {
+// ignoreGone drops the error of an end that is not there any more: an editor that
+// goes away in mid-turn closes its pipes in any order, and needs no complaint.
+func ignoreGone(err error) error {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	const brokenPipe, noData = syscall.Errno(109), syscall.Errno(232) // what Windows says of a pipe's end
+	if runtime.GOOS == "windows" && (errors.Is(err, brokenPipe) || errors.Is(err, noData)) {
 		return nil
 	}
 	return err

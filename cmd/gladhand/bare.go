@@ -65,7 +65,7 @@ func (s *starter) run(ctx context.Context) error {
 	l := s.a.newLiner(c, at, false, skip)
 	l.seen = gladhand.Seq(*p.After)
 	s.a.header(snap, l.tty)
-	if l.tty && snap.Model == "offline" {
+	if l.tty && snap.Model == offlineModel {
 		s.a.note("%s", styleFor(s.a.err).dim("this is the offline model, which follows plain requests; try: help"))
 	}
 	return l.run(ctx)

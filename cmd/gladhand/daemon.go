@@ -55,15 +55,21 @@ func (a *app) serve(ctx context.Context) error {
 		Place: place, Config: settings, Version: ourVersion(), Log: log, LogFile: client.LogFile(place),
 		NewAgent: newAgents(place, log),
 		Models: []session.Choice{{
-			ID: "offline", Name: "Offline", Description: "Inside the binary: plain requests, no key and no network",
+			ID: offlineModel, Name: "Offline", Description: "Inside the binary: plain requests, no key and no network",
 		}},
-		Agents: []string{"gladhand"},
+		Agents: []string{builtIn},
 	})
 	if err != nil {
 		log.Error("the daemon ended", "err", err)
 	}
 	return err
 }
+
+// What this version has: one agent and one model.
+const (
+	builtIn      = "gladhand"
+	offlineModel = "offline"
+)
 
 // handover is how long a daemon waits for one before it that still lets its
 // turns end.
@@ -95,13 +101,13 @@ func serveAfter(ctx context.Context, place proc.Place, log *slog.Logger, o daemo
 
 // streamPace is the pause after each of the offline model's words, so that its
 // answers are seen to stream.
-var streamPace = model.Offline{Pace: 8_000_000}
+const streamPace = 8 * time.Millisecond
 
 // newAgents makes the built-in agent of a session.
 func newAgents(place proc.Place, log *slog.Logger) func(context.Context, gladhand.SessionInfo) (session.Agent, error) {
 	return func(_ context.Context, in gladhand.SessionInfo) (session.Agent, error) {
 		return agent.New(agent.Options{
-			Model: streamPace, OutputDir: filepath.Join(place.DataDir, "output"), Log: log.With("session", in.ID),
+			Model: model.Offline{Pace: streamPace}, OutputDir: filepath.Join(place.DataDir, "output"), Log: log.With("session", in.ID),
 		}), nil
 	}
 }

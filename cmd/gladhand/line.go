@@ -104,7 +104,6 @@ func (l *liner) run(ctx context.Context) error {
 		case t := <-typed:
 			if t.err != nil {
 				if l.over = true; l.tty {
-					l.s.typed()
 					return l.leave(t.err)
 				}
 				typed = nil
@@ -118,7 +117,6 @@ func (l *liner) run(ctx context.Context) error {
 			l.failed = true
 		case sig := <-signals:
 			if l.turn == 0 || l.watch || l.stopping || sig != os.Interrupt {
-				l.s.typed()
 				return l.leave(nil)
 			}
 			l.stopping = true
@@ -145,6 +143,7 @@ func (l *liner) leave(err error) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+	l.s.clearMark()
 	l.s.end()
 	if l.tty {
 		l.a.note("left; the session goes on: gladhand attach %s", l.at.Session())

@@ -473,7 +473,7 @@ func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) er
 		return err
 	}
 	ev.Turn, ev.At = t.id, time.Now()
-	starts := t.track(ev)
+	starts, opened := t.track(ev)
 	if ev.Tag == acp.TagSessionInfo {
 		ev.Class = gladhand.Fact // it changes the session's row with it
 	}
@@ -483,7 +483,12 @@ func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) er
 		return nil
 	}
 	wait := make(chan error, 1)
-	o := &op{revert: starts, done: func(err error) { wait <- err }}
+	o := &op{revert: starts, done: func(err error) {
+		if err != nil && opened != "" {
+			delete(t.open, opened) // it never was in the log, so nothing ends it
+		}
+		wait <- err
+	}}
 	if title, ok := titleOf(ev); ok {
 		s.row.Info.Title = title
 		o.with = s.put()
@@ -494,18 +499,22 @@ func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) er
 }
 
 // track keeps the tool calls that are open; it reports whether the event is a
-// step towards an effect, which must not happen when it cannot be stored.
-func (t *turn) track(ev *gladhand.Event) (starts bool) {
+// step towards an effect, which must not happen when it cannot be stored, and
+// which call it opened, if it did.
+func (t *turn) track(ev *gladhand.Event) (starts bool, opened string) {
 	call, status, ok := toolStatus(ev)
 	if !ok {
-		return false
+		return false, ""
 	}
 	if toolEnded(status) {
 		delete(t.open, call)
-		return false
+		return false, ""
+	}
+	if !t.open[call] {
+		opened = call
 	}
 	t.open[call] = true
-	return true
+	return true, opened
 }
 
 // titleOf reads the title that a session_info_update sets.

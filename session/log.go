@@ -1,9 +1,12 @@
 package session
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gladhand"
@@ -44,6 +47,7 @@ type eventLog struct {
 	stored gladhand.Seq // the highest number committed
 
 	tail    tail
+	writing writing
 	dirty   []*entry // entries with something that the store was not handed yet
 	hidden  []*entry // barriers not committed yet, oldest first
 	unsaved int      // bytes appended and not committed
@@ -97,8 +101,8 @@ func (l *eventLog) append(o *op, events ...*gladhand.Event) {
 	switch {
 	case barrier || l.last-l.stored >= gladhand.SeqJump/2:
 		l.flush()
-	case l.timer == nil:
-		l.timer = time.AfterFunc(Checkpoint, l.checkpoint)
+	default:
+		l.arm()
 	}
 	l.advance()
 }
@@ -166,81 +170,155 @@ func (l *eventLog) mark(e *entry, bytes int) {
 	}
 }
 
-// batch is what one write hands to the store.
+// batch is what one write hands to the store: the entries of one op, or neighbours
+// that have none.
 type batch struct {
+	n       uint64
+	op      *op // may be nil
 	entries []*entry
 	events  []*gladhand.Event
-	ops     []*op
 	bytes   []int
 }
 
-// flush hands everything that is dirty to the store, in order, as one step.
+// again reports whether the batch is tried again when it fails.
+func (b *batch) again() bool { return b.op == nil || !b.op.revert }
+
+func (b *batch) store(tx *store.Tx, id gladhand.SessionID) error {
+	if b.op != nil && b.op.with != nil {
+		if err := b.op.with(tx); err != nil {
+			return err
+		}
+	}
+	return tx.PutEvents(id, b.events...)
+}
+
+// writing is how far what was handed to the store has come. What failed and is
+// tried again must not be overtaken: a row would go back to what it was, and a
+// turn begin in front of the end of the one before. So every batch behind it
+// fails with it, and all that is to be stored goes again, in order, once the
+// store has answered for each.
+type writing struct {
+	batches uint64 // handed over so far
+	flying  int    // not answered yet
+	stuck   atomic.Pointer[stuck]
+	warn    func(error) // what failed for a reason that is not the disk's
+	warned  string
+}
+
+// stuck is a batch that failed and is tried again. The store's goroutine sets it
+// too, where one transaction holds that batch and the next.
+type stuck struct {
+	batch uint64
+	err   error
+}
+
+// flush hands everything that is dirty to the store, in order.
 func (l *eventLog) flush() {
 	if len(l.dirty) == 0 {
 		return
 	}
-	b := &batch{entries: l.dirty}
+	if l.writing.stuck.Load() != nil {
+		if l.writing.flying > 0 {
+			l.arm()
+			return
+		}
+		l.writing.stuck.Store(nil)
+		slices.SortFunc(l.dirty, func(a, b *entry) int { return cmp.Compare(a.first(), b.first()) })
+	}
+	dirty := l.dirty
 	l.dirty = nil
+	for len(dirty) > 0 {
+		n := 1
+		for n < len(dirty) && dirty[n].op == dirty[0].op {
+			n++
+		}
+		l.hand(&batch{op: dirty[0].op, entries: dirty[:n:n]})
+		dirty = dirty[n:]
+	}
+}
+
+// hand gives a batch to the store.
+func (l *eventLog) hand(b *batch) {
 	for _, e := range b.entries {
 		b.events = append(b.events, e.run.Event())
 		b.bytes = append(b.bytes, e.unsent)
 		e.queued, e.unsent = false, 0
-		if e.op != nil && (len(b.ops) == 0 || b.ops[len(b.ops)-1] != e.op) {
-			b.ops = append(b.ops, e.op)
-		}
 	}
+	w := &l.writing
+	w.batches++
+	w.flying++
+	b.n = w.batches
 	l.store.Write(func(tx *store.Tx) error {
-		for _, o := range b.ops {
-			if o.with == nil {
-				continue
-			}
-			if err := o.with(tx); err != nil {
-				return err
-			}
+		s := w.stuck.Load()
+		switch {
+		case s != nil && s.batch < b.n:
+			return s.err
+		case s != nil && s.batch == b.n: // the store tries it once more by itself
+			w.stuck.Store(nil)
 		}
-		return tx.PutEvents(l.id, b.events...)
+		err := b.store(tx, l.id)
+		if err != nil && b.again() {
+			w.stuck.CompareAndSwap(nil, &stuck{b.n, err})
+		}
+		return err
 	}, func(err error) { l.committed(b, err) })
 }
 
 // committed is the store's word about a batch. It takes mu.
 func (l *eventLog) committed(b *batch, err error) {
 	l.mu.Lock()
+	l.writing.flying--
 	for i, e := range b.entries {
-		if err != nil && (e.op == nil || !e.op.revert) {
-			l.unsaved -= b.bytes[i]
-			l.quota.add(-b.bytes[i])
-			l.mark(e, b.bytes[i]) // to be tried again
-			continue
-		}
 		l.unsaved -= b.bytes[i]
 		l.quota.add(-b.bytes[i])
-		if err != nil {
+		switch {
+		case err == nil:
+			e.saved = b.events[i].Last
+			l.stored = max(l.stored, e.saved)
+		case b.again():
+			l.mark(e, b.bytes[i])
+		default:
 			l.remove(e)
-			continue
 		}
-		e.saved = b.events[i].Last
-		l.stored = max(l.stored, e.saved)
 	}
-	for _, o := range b.ops {
-		if err != nil && !o.revert {
-			continue
-		}
-		if o.done != nil {
-			o.done(err)
-		}
-		for _, e := range b.entries {
-			if e.op == o {
+	if err != nil && b.again() {
+		l.retry(b, err)
+	} else {
+		if b.op != nil {
+			if b.op.done != nil {
+				b.op.done(err)
+			}
+			for _, e := range b.entries {
 				e.op, e.apart = nil, true
 			}
 		}
-	}
-	if err != nil && len(l.dirty) > 0 && l.timer == nil {
-		l.timer = time.AfterFunc(Checkpoint, l.checkpoint)
+		if err == nil {
+			l.writing.warned = ""
+		}
 	}
 	l.room.fire()
 	l.advance()
 	l.trim()
 	l.unlock()
+}
+
+// retry has a batch that failed tried again, in a while or with the next one.
+func (l *eventLog) retry(b *batch, err error) {
+	w := &l.writing
+	w.stuck.CompareAndSwap(nil, &stuck{b.n, err})
+	l.arm()
+	// The store tells what its disk does.
+	if text := err.Error(); w.stuck.Load().batch == b.n && l.store.Health() == nil && text != w.warned && w.warn != nil {
+		w.warned = text
+		w.warn(err)
+	}
+}
+
+// arm has what is dirty stored within a Checkpoint.
+func (l *eventLog) arm() {
+	if l.timer == nil {
+		l.timer = time.AfterFunc(Checkpoint, l.checkpoint)
+	}
 }
 
 // checkpoint is the timer's: it stores the growth that was shown.

@@ -72,6 +72,9 @@ func newSession(h *Host, row store.Session, last gladhand.Seq) *Session {
 		last: last, shown: last, stored: last, tail: tail{from: last, max: tailIdle},
 		opens: map[string]gladhand.Seq{},
 	}
+	s.log.writing.warn = func(err error) {
+		s.slog.Error("a part of the log could not be stored, and is tried again", "err", err)
+	}
 	s.queue.paused = row.Paused
 	return s
 }

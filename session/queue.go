@@ -181,9 +181,6 @@ func errOtherText(id gladhand.PromptID) error {
 func (s *Session) accept(p gladhand.Prompt, done func(gladhand.Receipt, error)) {
 	it := &queued{Prompt: p, waiters: []func(gladhand.Receipt, error){done}}
 	s.queue.put(it)
-	if p.Delivery == gladhand.Interrupt && s.turn != nil {
-		s.cancelTurn(&it.By)
-	}
 	pos, _ := s.queue.find(p.ID)
 	by := p.By
 	ev := s.own(&by, gladhand.TagPrompt, gladhand.PromptUpdate{
@@ -208,6 +205,7 @@ func (s *Session) accepted(it *queued, seq gladhand.Seq, err error) {
 	it.waiters = nil
 	if err != nil {
 		s.queue.remove(it)
+		s.kick() // it may have stood at the head
 		if errors.Is(err, store.ErrExists) {
 			s.log.later(func() { go s.repeated(it.Prompt, waiters) })
 			return
@@ -218,8 +216,11 @@ func (s *Session) accepted(it *queued, seq gladhand.Seq, err error) {
 	it.stored, it.Seq = true, seq
 	r := s.receipt(it)
 	s.log.later(func() { tell(waiters, r, nil) })
-	if it.withdrawn != nil {
+	switch {
+	case it.withdrawn != nil:
 		s.drop(it, it.withdrawn, "cancelled by "+it.withdrawn.Display())
+	case it.Delivery == gladhand.Interrupt && s.turn != nil:
+		s.cancelTurn(&it.By) // not before: one that is refused, or known, interrupts nothing
 	}
 	s.kick()
 }

@@ -32,8 +32,8 @@ func (h *Host) load(ctx context.Context, id gladhand.SessionID) (*Session, error
 		return nil, err
 	}
 	s := newSession(h, row, last)
-	for i, p := range waiting {
-		s.queue.items = append(s.queue.items, &queued{Prompt: p, place: int64(i) * placeStep, stored: true})
+	for _, p := range waiting {
+		s.queue.items = append(s.queue.items, &queued{Prompt: p.Prompt, place: p.Place, stored: true})
 	}
 	s.row.Info.State = gladhand.StateIdle
 	if row.Running == 0 && row.Info.State == gladhand.StateIdle {

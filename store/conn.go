@@ -216,7 +216,7 @@ const (
 
 const (
 	sessionCols = "s.id, s.cwd, s.title, s.agent, s.model, s.mode, s.profile, s.state, s.flags, s.created, s.updated, s.turn, s.running, s.rules, s.format"
-	promptCols  = "p.id, p.state, p.outcome, p.turn, p.seq, p.at, p.delivery, p.by, p.content"
+	promptCols  = "p.id, p.state, p.outcome, p.turn, p.seq, p.at, p.delivery, p.by, p.content, p.place"
 	ofSession   = "(SELECT key FROM sessions WHERE id = ?1)"
 )
 

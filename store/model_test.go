@@ -315,7 +315,7 @@ func (want *modelSession) compare(t *rapid.T, s *Store, id gladhand.SessionID) {
 	}
 	same(t, "events", got, events)
 
-	waiting, err := s.Waiting(ctx, id)
+	waiting, err := bare(s.Waiting(ctx, id))
 	same(t, "waiting", waiting, want.inState(gladhand.PromptStored))
 	started, err2 := s.Unfinished(ctx, id)
 	same(t, "started", started, want.inState(gladhand.PromptStarted))

@@ -197,23 +197,38 @@ func (s *Store) Prompt(ctx context.Context, id gladhand.SessionID, p gladhand.Pr
 	if len(list) == 0 {
 		return gladhand.Prompt{}, notFound("there is no prompt %q", p)
 	}
-	return list[0], nil
+	return list[0].Prompt, nil
+}
+
+// Waiting is a prompt that waits, and its place in the queue, as PutPrompt or
+// SetPrompt gave it.
+type Waiting struct {
+	gladhand.Prompt
+	Place int64
 }
 
 // Waiting returns the prompts that are stored and not started, in the order of
 // their places.
-func (s *Store) Waiting(ctx context.Context, id gladhand.SessionID) ([]gladhand.Prompt, error) {
+func (s *Store) Waiting(ctx context.Context, id gladhand.SessionID) ([]Waiting, error) {
 	return s.prompts(ctx, id, qWaiting)
 }
 
 // Unfinished returns the prompts that have started and not ended, in the order
 // of their places.
 func (s *Store) Unfinished(ctx context.Context, id gladhand.SessionID) ([]gladhand.Prompt, error) {
-	return s.prompts(ctx, id, qStarted)
+	return bare(s.prompts(ctx, id, qStarted))
 }
 
-func (s *Store) prompts(ctx context.Context, id gladhand.SessionID, q query, more ...any) ([]gladhand.Prompt, error) {
-	var list []gladhand.Prompt
+func bare(list []Waiting, err error) ([]gladhand.Prompt, error) {
+	var ps []gladhand.Prompt
+	for _, w := range list {
+		ps = append(ps, w.Prompt)
+	}
+	return ps, err
+}
+
+func (s *Store) prompts(ctx context.Context, id gladhand.SessionID, q query, more ...any) ([]Waiting, error) {
+	var list []Waiting
 	err := s.read(ctx, func(c *conn) error {
 		return c.each(q, func(st *sqlite.Stmt) error {
 			p, err := scanPrompt(st)
@@ -224,7 +239,7 @@ func (s *Store) prompts(ctx context.Context, id gladhand.SessionID, q query, mor
 				return nil
 			}
 			p.Session = id
-			list = append(list, p)
+			list = append(list, Waiting{p, st.ColumnInt64(9)})
 			return nil
 		}, append([]any{string(id)}, more...)...)
 	})

@@ -213,7 +213,7 @@ func TestPrompts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	diff(t, "waiting", waiting, []gladhand.Prompt{first, p})
+	diff(t, "waiting", waiting, []Waiting{{first, -3}, {p, 5}})
 
 	p.State, p.Turn = gladhand.PromptStarted, 4
 	change := p

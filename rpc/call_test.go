@@ -319,25 +319,63 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 	all.Wait()
 	first.Fail(errors.New("late"))
-	frame := second.AppendReply([]byte(nil), "sent")
-	if got := second.AppendReply([]byte("x"), "again"); string(got) != "x" {
-		t.Errorf("answered again: %s", got)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := second.SendReply(gone, func() {}); err == nil {
+		t.Error("a function is no JSON")
+	}
+	if err := second.SendReply(t.Context(), "sent"); err != nil {
+		t.Error(err)
+	}
+	if err := second.SendReply(t.Context(), "again"); err != nil {
+		t.Error(err)
 	}
 	second.Reply("again")
-	s.conn.Send(t.Context(), frame)
-	if got := third.AppendFail(nil, &Error{Code: 5, Message: "five"}); string(got) != `{"jsonrpc":"2.0","id":3,"error":{"code":5,"message":"five"}}` {
-		t.Errorf("got %s", got)
-	}
+	third.Fail(&Error{Code: 5, Message: "five"})
+	third.Fail(&Error{Code: 6, Message: "six"})
 	if m := parseMessage(t, s.line()); string(m.ID) != "1" {
 		t.Errorf("id %s", m.ID)
 	}
 	if got := s.line(); got != `{"jsonrpc":"2.0","id":2,"result":"sent"}` {
 		t.Errorf("got %s", got)
 	}
+	if got := s.line(); got != `{"jsonrpc":"2.0","id":3,"error":{"code":5,"message":"five"}}` {
+		t.Errorf("got %s", got)
+	}
 	s.conn.Notify(t.Context(), "last", nil)
 	if m := parseMessage(t, s.line()); m.Method != "last" {
 		t.Errorf("method %s", m.Method)
 	}
+}
+
+// A reply that waits for room is ordered and bounded like a Send, and when it
+// gives up, the request can still be answered.
+func TestSendReplyWaits(t *testing.T) {
+	var r *Request
+	o := Options{Limits: Limits{Unsent: 1000}, Handler: func(_ context.Context, got *Request) { r = got }}
+	bubble(t, o, func(t *testing.T, s *served) {
+		s.write(idCase("1") + "\n")
+		synctest.Wait()
+		s.conn.Notify(t.Context(), "full", payload(2*pipeSize))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.SendReply(ctx, "lost"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("SendReply: %v", err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- r.SendReply(t.Context(), "sent") }()
+		s.line()
+		if got := s.line(); got != `{"jsonrpc":"2.0","id":1,"result":"sent"}` {
+			t.Errorf("got %.100s", got)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if s.conn.table.served() != nil {
+			t.Error("the request is still in flight")
+		}
+	})
 }
 
 // foreign is an error of another package that knows the wire.

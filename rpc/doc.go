@@ -50,8 +50,8 @@
 // # Pressure
 //
 // A peer that does not read costs at most a few MiB and nobody's time.
-// Send, Notify and Call wait while more than [Limits].Unsent bytes are unsent;
-// this is what a cursor over a log wants. Reply, Fail and Start never wait: when
+// Send, SendReply, Notify and Call wait while more than [Limits].Unsent bytes are
+// unsent; this is what a cursor over a log wants. Reply, Fail and Start never wait: when
 // they would leave more than [Limits].UnsentReplies unsent, the connection ends.
 // A peer that takes nothing for [Limits].WriteStall is disconnected. On Unix
 // sockets a frame is written by whoever produced it, without blocking; what the

@@ -74,11 +74,36 @@ func (r *Request) Cancelled() bool {
 // peer reads so little that more than Limits.UnsentReplies bytes would be
 // unsent, the connection ends.
 func (r *Request) Reply(result any) {
+	if r.id == nil || !r.conn.table.claim(r) {
+		return
+	}
 	s := takeScratch()
 	defer s.give()
-	if s.b = r.AppendReply(s.b, result); len(s.b) > 0 {
-		r.conn.push(s.b)
+	if err := s.reply(r.id, result); err != nil {
+		s.b = appendError(s.b[:0], r.id, r.wire(err))
 	}
+	r.conn.push(s.b)
+	r.conn.table.leave(r)
+}
+
+// SendReply is Reply for a cursor: it waits for room like [Conn.Send]. When it
+// returns an error the request has not been answered, and may be answered again.
+func (r *Request) SendReply(ctx context.Context, result any) error {
+	if r.id == nil || !r.conn.table.claim(r) {
+		return nil
+	}
+	s := takeScratch()
+	defer s.give()
+	err := s.reply(r.id, result)
+	if err == nil {
+		err = r.conn.out.send(ctx, [][]byte{s.b})
+	}
+	if err != nil {
+		r.conn.table.unclaim(r)
+		return err
+	}
+	r.conn.table.leave(r)
+	return nil
 }
 
 // Fail answers the request with an error: an [*Error] or whatever else in err's
@@ -86,51 +111,32 @@ func (r *Request) Reply(result any) {
 // error", and the log the rest; but for the end of the context of a request
 // that the peer cancelled, which is CodeCancelled.
 func (r *Request) Fail(err error) {
-	s := takeScratch()
-	defer s.give()
-	if s.b = r.AppendFail(s.b, err); len(s.b) > 0 {
-		r.conn.push(s.b)
+	if r.id == nil || !r.conn.table.claim(r) {
+		return
 	}
+	r.conn.pushError(r.id, r.wire(err))
+	r.conn.table.leave(r)
 }
 
-// AppendReply is Reply for a caller that sends the frame itself, with [Conn.Send],
-// and so waits for room. It appends the frame to dst; nothing when the request
-// has been answered before or wants no answer.
-func (r *Request) AppendReply(dst []byte, result any) []byte {
-	if r.id == nil {
-		return dst
-	}
-	n := len(dst)
-	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
-	dst = append(dst, r.id...)
-	dst = append(dst, `,"result":`...)
-	dst, err := encode(dst, result)
-	if err != nil {
-		return r.AppendFail(dst[:n], err)
-	}
-	if !r.conn.table.leave(r) {
-		return dst[:n]
-	}
-	return append(dst, '}')
-}
-
-// AppendFail is Fail as AppendReply is Reply.
-func (r *Request) AppendFail(dst []byte, err error) []byte {
-	if r.id == nil {
-		return dst
-	}
+// wire returns what the peer is told of err, and logs what it is not.
+func (r *Request) wire(err error) *Error {
 	e, known := toWire(err)
-	if !known && isContext(err) && r.Cancelled() {
-		e, known = errCancelled, true
+	switch {
+	case known:
+		return e
+	case isContext(err) && r.Cancelled():
+		return errCancelled
+	case err == nil:
+		err = errors.New("failed without an error")
 	}
-	if !r.conn.table.leave(r) {
-		return dst
-	}
-	if !known {
-		if err == nil {
-			err = errors.New("failed without an error")
-		}
-		r.conn.log.Error("rpc: internal error", "method", r.Method, "err", err)
-	}
-	return appendError(dst, r.id, e)
+	r.conn.log.Error("rpc: internal error", "method", r.Method, "err", err)
+	return e
+}
+
+// reply puts a response together.
+func (s *scratch) reply(id []byte, result any) (err error) {
+	s.b = append(append(append(s.b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":`...)
+	s.b, err = encode(s.b, result)
+	s.b = append(s.b, '}')
+	return err
 }

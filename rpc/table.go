@@ -85,19 +85,32 @@ func (t *table) enter(r *Request) bool {
 	return true
 }
 
-// leave notes that a request is answered. It reports false when it was before.
-func (t *table) leave(r *Request) bool {
+// claim gives the right to answer a request to its first caller.
+func (t *table) claim(r *Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r.answered {
-		return false
-	}
+	first := !r.answered
 	r.answered = true
+	return first
+}
+
+// unclaim takes a claim back: the answer could not be sent.
+func (t *table) unclaim(r *Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.answered = false
+}
+
+// leave notes that the answer to a claimed request has been queued; not before,
+// for a connection that lingers for its answers ends when none is due.
+func (t *table) leave(r *Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if r.cancel != nil {
 		r.cancel(nil)
 	}
 	if r.next == nil {
-		return true // was refused on entering
+		return // was refused on entering
 	}
 	if t.count--; t.count == 0 {
 		t.first = nil
@@ -112,7 +125,6 @@ func (t *table) leave(r *Request) bool {
 		}
 	}
 	r.prev, r.next = nil, nil
-	return true
 }
 
 // cancelRequest ends the context of the peer's requests with that id.

@@ -1,7 +1,6 @@
 package gladhand_test
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -187,7 +186,7 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%d %% of the %s should have at most %d lines; it is %d", p.percent, what, p.limit, got)
 		}
 	}
-	t.Log(fmt.Sprintf("%d files, %d functions", len(files), len(funcs)))
+	t.Logf("%d files, %d functions", len(files), len(funcs))
 }
 
 // R105, R147: protocol streams are read by package rpc alone, and processes are

@@ -113,6 +113,12 @@ func (e *Error) WireError() (code int, message string, data json.RawMessage) {
 	return int(e.Code), e.Message, data
 }
 
+// TurnError is e as an event or a notification carries it.
+func (e *Error) TurnError() *TurnError {
+	code, message, data := e.WireError()
+	return &TurnError{Code: Code(code), Message: message, Data: data}
+}
+
 // FromWire is the inverse of [Error.WireError]. Data that is not an object is
 // ignored.
 func FromWire(code int, message string, data json.RawMessage) *Error {

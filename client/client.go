@@ -276,7 +276,8 @@ func (d connDone) Err() error {
 func (c *Client) handle(l *link, r *rpc.Request) {
 	// An attach may have been answered, and its taker not yet be in place.
 	l.attaching.Lock()
-	l.attaching.Unlock() //nolint:staticcheck // waiting is the point
+	//lint:ignore SA2001 waiting is the point
+	l.attaching.Unlock()
 	switch {
 	case r.Method == acp.MethodUpdate && r.IsNotification():
 		c.update(l, r.Params)

@@ -37,7 +37,6 @@ type daemons struct {
 	starts atomic.Int32
 	mu     sync.Mutex
 	l      net.Listener
-	ended  chan struct{}
 }
 
 func (d *daemons) start(o Options) (<-chan struct{}, error) {

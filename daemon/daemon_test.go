@@ -326,6 +326,21 @@ func TestCloseKillDelete(t *testing.T) {
 	}
 }
 
+// A client of ours is told why nothing more comes, behind the last update.
+func TestGone(t *testing.T) {
+	h := newHouse(t, hello)
+	ana, bo := h.connect(1, human("ana")), h.connect(1, human("bo"))
+	id := ana.newSession(h.cwd)
+	bo.call(gladhand.MethodAttach, fmt.Sprintf(`{"sessionId":%q}`, id))
+	ana.call("session/prompt", promptParams(id, "hi"))
+	ana.call("session/kill", fmt.Sprintf(`{"sessionId":%q}`, id))
+	_, at := bo.update(gladhand.TagTurnEnd, 0)
+	m, _ := bo.find("the end", at, func(m message) bool { return m.Method == gladhand.MethodGone })
+	if !strings.Contains(string(m.Params), `"reason":"gone"`) || !strings.Contains(string(m.Params), "killed") {
+		t.Fatalf("told %s", m.Params)
+	}
+}
+
 // Closing with others attached only detaches the caller.
 func TestCloseWithOthersAttached(t *testing.T) {
 	h := newHouse(t, hello)

@@ -320,12 +320,29 @@ func (f *feed) gone(err error) {
 	for _, r := range prompts {
 		r.Fail(err)
 	}
+	f.sayGone(err)
 	f.c.mu.Lock()
 	if f.c.feeds[f.s.ID()] == f {
 		delete(f.c.feeds, f.s.ID())
 	}
 	f.c.mu.Unlock()
 	f.s.Detach(f.a)
+}
+
+// sayGone tells a client of ours that nothing more will come.
+func (f *feed) sayGone(err error) {
+	var e *gladhand.Error
+	if !f.key.own || errors.Is(err, rpc.ErrClosed) {
+		return
+	}
+	if !errors.As(err, &e) {
+		f.c.log.Error("a session cannot be read", "session", f.s.ID(), "err", err)
+		e = gladhand.Errorf(gladhand.CodeInternal, gladhand.ReasonUnavailable, "the session cannot be read; `gladhand daemon logs` says why")
+	}
+	p := gladhand.GoneParams{SessionID: f.s.ID(), Error: *e.TurnError()}
+	if err := f.c.rpc.Notify(f.ctx, gladhand.MethodGone, p); err != nil {
+		f.c.log.Debug("a client was not told that its session is gone", "err", err)
+	}
 }
 
 // end stops the feed, waits for its last write, and withdraws its questions. It

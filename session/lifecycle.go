@@ -46,7 +46,7 @@ func (h *Host) Close(ctx context.Context, who gladhand.Identity, id gladhand.Ses
 		s.mu.Unlock()
 		return false, err
 	}
-	return false, h.leave(s, "the session was closed; load it to go on")
+	return false, h.leave(s, errGone("the session was closed; load it to go on"))
 }
 
 // othersNeed reports whether somebody else is attached, or has work running or
@@ -129,7 +129,7 @@ func (h *Host) finish(ctx context.Context, who gladhand.Identity, id gladhand.Se
 		s.unend()
 		return err
 	}
-	return h.leave(s, why)
+	return h.leave(s, errGone(why))
 }
 
 func errGone(why string) error {
@@ -174,10 +174,10 @@ func (s *Session) drain(ctx context.Context) error {
 
 // leave unregisters a session and ends its agent; readers read to the end and
 // are then told why it is gone.
-func (h *Host) leave(s *Session, why string) error {
+func (h *Host) leave(s *Session, why error) error {
 	h.forget(s)
 	s.mu.Lock()
-	s.gone = errGone(why)
+	s.gone = why
 	agent := s.agent
 	s.agent = nil
 	if s.log.timer != nil {
@@ -231,7 +231,7 @@ func (h *Host) stop(ctx context.Context, s *Session) error {
 		defer cancel()
 		err = s.drain(last)
 	}
-	if lerr := h.leave(s, "the daemon stopped"); err == nil {
+	if lerr := h.leave(s, errStopping); err == nil {
 		err = lerr
 	}
 	return err
@@ -257,7 +257,7 @@ func (h *Host) makeRoom() bool {
 	if oldest == nil || time.Since(since) < unloadAfter {
 		return false
 	}
-	if err := h.leave(oldest, "the session was unused and let go of; open it again"); err != nil {
+	if err := h.leave(oldest, errGone("the session was unused and let go of; open it again")); err != nil {
 		oldest.slog.Warn("closing the agent of an unused session", "err", err)
 	}
 	return true

@@ -281,8 +281,7 @@ func keys[K comparable, V any](m map[K]V) iter.Seq[K] {
 func (s *Session) turnError(err error) *gladhand.TurnError {
 	var e *gladhand.Error
 	if errors.As(err, &e) {
-		code, msg, data := e.WireError()
-		return &gladhand.TurnError{Code: gladhand.Code(code), Message: msg, Data: data}
+		return e.TurnError()
 	}
 	s.slog.Error("the agent failed", "err", err)
 	return &gladhand.TurnError{Code: gladhand.CodeInternal, Message: "The agent failed; `gladhand daemon logs` says why."}

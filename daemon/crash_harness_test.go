@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,7 +50,14 @@ func newVictim(t *testing.T) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if base, err = filepath.EvalSymlinks(base); err != nil {
+	return newVictimIn(t, base)
+}
+
+// newVictimIn is newVictim in a directory that it removes in the end.
+func newVictimIn(t *testing.T, base string) *victim {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(base)
+	if err != nil {
 		t.Fatal(err)
 	}
 	v := &victim{t: t, dir: filepath.Join(base, "d"), cwd: filepath.Join(base, "w")}
@@ -119,6 +127,21 @@ func (v *victim) kill() {
 	}
 	_ = v.cmd.Process.Kill()
 	v.wait()
+	if len(v.argv) > 0 && !v.free() { // strace has ended; the daemon may not have yet
+		v.t.Fatal("the daemon under strace does not end")
+	}
+}
+
+// free waits until nobody holds the data directory.
+func (v *victim) free() bool {
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		if l, err := proc.Lock(filepath.Join(v.dir, "daemon.lock")); err == nil {
+			return l.Unlock() == nil
+		}
+		runtime.Gosched()
+	}
+	return false
 }
 
 // wait waits for the end of a daemon that has been told to end, or ends itself.

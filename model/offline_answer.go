@@ -67,9 +67,18 @@ func aboutMe(clause string) step {
 
 // wellKnown is where to look when a question names no file.
 var wellKnown = []struct{ word, file string }{
-	{"module", "go.mod"}, {"go version", "go.mod"}, {"package name", "package.json"}, {"scripts", "package.json"},
-	{"licence", "LICENSE"}, {"license", "LICENSE"}, {"crate", "Cargo.toml"}, {"project", "README.md"}, {"about", "README.md"}, {"readme", "README.md"},
-	{"ignored", ".gitignore"}, {"targets", "Makefile"},
+	{"module", "go.mod"},
+	{"go version", "go.mod"},
+	{"package name", "package.json"},
+	{"scripts", "package.json"},
+	{"licence", "LICENSE"},
+	{"license", "LICENSE"},
+	{"crate", "Cargo.toml"},
+	{"project", "README.md"},
+	{"about", "README.md"},
+	{"readme", "README.md"},
+	{"ignored", ".gitignore"},
+	{"targets", "Makefile"},
 }
 
 // ask is the step of a question: about the file it names, about what was read
@@ -77,8 +86,14 @@ var wellKnown = []struct{ word, file string }{
 func ask(question string) step {
 	lower := strings.ToLower(strings.Trim(question, "?!. "))
 	for _, known := range []struct{ has, run string }{
-		{"what time", "date"}, {"what day", "date"}, {"the date", "date"}, {"who am i", "whoami"},
-		{"what changed", "git status --short"}, {"has changed", "git status --short"}, {"which branch", "git branch --show-current"}, {"what branch", "git branch --show-current"},
+		{"what time", "date"},
+		{"what day", "date"},
+		{"the date", "date"},
+		{"who am i", "whoami"},
+		{"what changed", "git status --short"},
+		{"has changed", "git status --short"},
+		{"which branch", "git branch --show-current"},
+		{"what branch", "git branch --show-current"},
 	} {
 		if strings.Contains(lower, known.has) {
 			return runStep(known.run)

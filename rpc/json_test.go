@@ -31,7 +31,8 @@ type params struct {
 	Any       any               `json:"any"`
 	Words     map[string]string `json:"words"`
 	Hidden    string            `json:"-"`
-	private   string
+	//lint:ignore U1000 it is there to be passed over
+	private string
 }
 
 func TestDecodeParams(t *testing.T) {

@@ -34,15 +34,15 @@ type liner struct {
 
 	turn     gladhand.TurnID // the running one
 	mine     int             // prompts sent from here that have not ended
-	over     bool            // the input has ended
 	stopping bool            // the turn is being cancelled
-	failed   bool            // a prompt was not taken
 	seen     gladhand.Seq    // the last number shown
 	sending
 }
 
-// sending is what goes on in the background.
+// sending is how what is typed goes out, in the background.
 type sending struct {
+	over   bool            // the input has ended
+	failed bool            // a prompt was not taken
 	says   chan string     // for the screen
 	unsent chan struct{}   // a prompt was refused
 	sent   <-chan struct{} // closed when the prompt before the next has been sent

@@ -91,10 +91,22 @@ func TestSecondQuestionHasItsOwnTime(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	for _, c := range []struct{ text, option, reason string }{
-		{"y", "allow", ""}, {" Yes ", "allow", ""}, {"allow", "allow", ""}, {"ok.", "allow", ""},
-		{"a", "always", ""}, {"always", "always", ""},
-		{"n", "reject", ""}, {"no, use staging", "reject", "use staging"}, {"deny", "reject", ""}, {"reject why not", "reject", "why not"},
-		{"", "", ""}, {"yes but only once", "", ""}, {"allow all of it", "", ""}, {"maybe", "", ""}, {"yy", "", ""}, {"never", "", ""},
+		{"y", "allow", ""},
+		{" Yes ", "allow", ""},
+		{"allow", "allow", ""},
+		{"ok.", "allow", ""},
+		{"a", "always", ""},
+		{"always", "always", ""},
+		{"n", "reject", ""},
+		{"no, use staging", "reject", "use staging"},
+		{"deny", "reject", ""},
+		{"reject why not", "reject", "why not"},
+		{"", "", ""},
+		{"yes but only once", "", ""},
+		{"allow all of it", "", ""},
+		{"maybe", "", ""},
+		{"yy", "", ""},
+		{"never", "", ""},
 	} {
 		opt, reason, ok := choose(question("q"), c.text)
 		if ok != (c.option != "") || ok && (opt.ID != c.option || reason != c.reason) {

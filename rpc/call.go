@@ -34,7 +34,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	if err != nil {
 		return err
 	}
-	if err := c.out.send(ctx, [][]byte{s.b}); err != nil {
+	if err := c.out.send(ctx, [][]byte{s.b}, nil); err != nil {
 		c.table.take(p.id)
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *Conn) Start(method string, params any) (*Pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.push(s.b)
+	c.push(s.b, nil)
 	return p, nil
 }
 
@@ -81,7 +81,7 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	if s.b, err = appendCall(s.b, "", method, params); err != nil {
 		return err
 	}
-	return c.out.send(ctx, [][]byte{s.b})
+	return c.out.send(ctx, [][]byte{s.b}, nil)
 }
 
 // ID is the call's id: a string, here without its quotes.
@@ -142,7 +142,7 @@ func (p *Pending) Cancel() {
 		return
 	}
 	p.settle(nil, errCancelled)
-	p.conn.push([]byte(`{"jsonrpc":"2.0","method":"` + cancelMethod + `","params":{"requestId":"` + p.id + `"}}`))
+	p.conn.push([]byte(`{"jsonrpc":"2.0","method":"`+cancelMethod+`","params":{"requestId":"`+p.id+`"}}`), nil)
 }
 
 // settle ends the call. Only who took it out of the table calls it.

@@ -308,15 +308,15 @@ func (c *Conn) Ready() { c.ready.Store(true) }
 // unsent, until ctx ends or the connection does; frames queued until then are
 // sent. The frames must be valid JSON-RPC; they are not checked.
 func (c *Conn) Send(ctx context.Context, frames ...[]byte) error {
-	return c.out.send(ctx, frames)
+	return c.out.send(ctx, frames, nil)
 }
 
 // Flush waits until everything produced before has been handed to the system.
 func (c *Conn) Flush(ctx context.Context) error { return c.out.flush(ctx) }
 
 // push queues a frame that cannot wait.
-func (c *Conn) push(frame []byte) {
-	if !c.out.push(frame) {
+func (c *Conn) push(frame []byte, q queuer) {
+	if !c.out.push(frame, q) {
 		c.log.Warn("rpc: connection ended", "reason", "unsent_replies", "limit_bytes", c.opts.Limits.UnsentReplies)
 		c.end(errUnread, nil, true)
 	}

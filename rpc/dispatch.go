@@ -23,7 +23,7 @@ func (c *Conn) dispatch(ctx context.Context, frame []byte) {
 		if id == nil {
 			id = nullID
 		}
-		c.pushError(id, &Error{Code: e.code, Message: e.flaw, Data: reasonData("malformed", "", 0)})
+		c.pushError(nil, id, &Error{Code: e.code, Message: e.flaw, Data: reasonData("malformed", "", 0)})
 	case e.shape == response:
 		c.answered(&e)
 	default:
@@ -33,11 +33,11 @@ func (c *Conn) dispatch(ctx context.Context, frame []byte) {
 
 var nullID = []byte("null")
 
-func (c *Conn) pushError(id []byte, e *Error) {
+func (c *Conn) pushError(q queuer, id []byte, e *Error) {
 	s := takeScratch()
 	defer s.give()
 	s.b = appendError(s.b, id, e)
-	c.push(s.b)
+	c.push(s.b, q)
 }
 
 // serve hands a request or a notification to the handler.
@@ -81,7 +81,7 @@ func (c *Conn) cancelRequest(e *envelope) {
 		s := takeScratch()
 		defer s.give()
 		s.b = append(append(append(s.b, `{"jsonrpc":"2.0","id":`...), e.id...), `,"result":null}`...)
-		c.push(s.b)
+		c.push(s.b, nil)
 	}
 }
 

@@ -32,7 +32,6 @@ type params struct {
 	Words     map[string]string `json:"words"`
 	Hidden    string            `json:"-"`
 	//lint:ignore U1000 it is there to be passed over
-	private string
 }
 
 func TestDecodeParams(t *testing.T) {
@@ -50,7 +49,7 @@ func TestDecodeParams(t *testing.T) {
 		{"case embedded", `{"Shared":"s"}`, `"shared"`},
 		{"case deep", `{"list":[{"name":"a"},{"deep":{"Name":"b"}}]}`, `list.deep.Name must be spelled "name"`},
 		{"case in a map's value", `{"map":{"k":{"NAME":"b"}}}`, `map.k.NAME`},
-		{"case of a field without use", `{"sessionId":"s","hidden":1,"Hidden":1,"private":2}`, ""},
+		{"case of a field without use", `{"sessionId":"s","hidden":1,"Hidden":1}`, ""},
 		{"twice", `{"sessionId":"s","sessionId":"t"}`, "a name twice"},
 		{"twice in unknown", `{"x":{"a":1,"a":2}}`, "a name twice"},
 		{"bad UTF-8", "{\"sessionId\":\"\xff\"}", "not JSON"},

@@ -81,13 +81,19 @@ type stallWatch struct {
 // waiter is a send that waits for room.
 type waiter struct {
 	frames [][]byte      // what is left of it
+	q      queuer        // told when nothing is; may be nil
 	empty  bool          // a flush: waits until nothing is unsent
 	done   chan struct{} // closed when all its frames are in the box, or err is set
 	err    error
 }
 
-// send queues frames in order and waits while there is no room for them.
-func (o *outbox) send(ctx context.Context, frames [][]byte) error {
+// queuer is told when its frames are in the box, before any of the last can have
+// reached the peer. It is called with the box's lock and must not come back.
+type queuer interface{ queued() }
+
+// send queues frames in order and waits while there is no room for them. It
+// tells q, if not nil, when they all are in the box.
+func (o *outbox) send(ctx context.Context, frames [][]byte, q queuer) error {
 	for _, f := range frames {
 		if len(f) > o.limits.Frame {
 			return errFrameTooLarge
@@ -100,11 +106,14 @@ func (o *outbox) send(ctx context.Context, frames [][]byte) error {
 	}
 	if len(o.waiters) == 0 {
 		if frames = o.admit(frames); len(frames) == 0 {
+			if q != nil {
+				q.queued()
+			}
 			o.kick()
 			return nil
 		}
 	}
-	return o.wait(ctx, &waiter{frames: frames})
+	return o.wait(ctx, &waiter{frames: frames, q: q})
 }
 
 // flush waits until everything produced so far has been written.
@@ -143,10 +152,13 @@ func (o *outbox) wait(ctx context.Context, w *waiter) error {
 	return w.err // it got through at the same moment
 }
 
-// push queues a frame without waiting. It reports false when the frame would
-// leave more than the limit of replies unsent.
-func (o *outbox) push(frame []byte) bool {
+// push queues a frame without waiting and tells q, if not nil, in any case. It
+// reports false when the frame would leave more than the limit of replies unsent.
+func (o *outbox) push(frame []byte, q queuer) bool {
 	o.mu.Lock()
+	if q != nil {
+		q.queued() // nothing is written while the lock is held
+	}
 	if o.sealed {
 		o.mu.Unlock()
 		return true // nobody will read it; the end has been noted elsewhere
@@ -281,6 +293,9 @@ func (o *outbox) admitWaiters() {
 		w.frames = o.admit(w.frames)
 		if len(w.frames) > 0 || w.empty && o.unsent > 0 {
 			return
+		}
+		if w.q != nil {
+			w.q.queued()
 		}
 		close(w.done)
 		o.waiters[0] = nil

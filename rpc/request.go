@@ -82,8 +82,7 @@ func (r *Request) Reply(result any) {
 	if err := s.reply(r.id, result); err != nil {
 		s.b = appendError(s.b[:0], r.id, r.wire(err))
 	}
-	r.conn.push(s.b)
-	r.conn.table.leave(r)
+	r.conn.push(s.b, r)
 }
 
 // SendReply is Reply for a cursor: it waits for room like [Conn.Send]. When it
@@ -96,14 +95,12 @@ func (r *Request) SendReply(ctx context.Context, result any) error {
 	defer s.give()
 	err := s.reply(r.id, result)
 	if err == nil {
-		err = r.conn.out.send(ctx, [][]byte{s.b})
+		err = r.conn.out.send(ctx, [][]byte{s.b}, r)
 	}
 	if err != nil {
 		r.conn.table.unclaim(r)
-		return err
 	}
-	r.conn.table.leave(r)
-	return nil
+	return err
 }
 
 // Fail answers the request with an error: an [*Error] or whatever else in err's
@@ -114,9 +111,11 @@ func (r *Request) Fail(err error) {
 	if r.id == nil || !r.conn.table.claim(r) {
 		return
 	}
-	r.conn.pushError(r.id, r.wire(err))
-	r.conn.table.leave(r)
+	r.conn.pushError(r, r.id, r.wire(err))
 }
+
+// queued implements queuer: the answer is in the box.
+func (r *Request) queued() { r.conn.table.leave(r) }
 
 // wire returns what the peer is told of err, and logs what it is not.
 func (r *Request) wire(err error) *Error {

@@ -101,8 +101,11 @@ func (t *table) unclaim(r *Request) {
 	r.answered = false
 }
 
-// leave notes that the answer to a claimed request has been queued; not before,
-// for a connection that lingers for its answers ends when none is due.
+// leave notes that the answer to a claimed request is being queued. It is
+// called at just that moment: before it, a connection that lingers for its
+// answers would end without this one; after it, the peer could have the answer
+// and be refused the next request for too many in flight. So this lock is taken
+// with the outbox's held, and never the other way round.
 func (t *table) leave(r *Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

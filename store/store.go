@@ -133,11 +133,7 @@ func newWriter(c *conn, dir string, o Options) (*writer, error) {
 		c: c, dir: dir, log: o.Log,
 		maxItems: o.MaxBatch, busyWait: o.BusyWait,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		tx: Tx{
-			c: c, dir: dir,
-			keys: map[gladhand.SessionID]int64{},
-			last: map[int64]gladhand.Seq{}, lasts: map[int64]gladhand.Seq{},
-		},
+		tx: Tx{c: c, dir: dir, keys: map[gladhand.SessionID]int64{}},
 	}
 	var err error
 	w.purging, err = c.one(qGrave, func(*sqlite.Stmt) {})

@@ -53,15 +53,18 @@ type Tx struct {
 	bytes int
 	// fatal is the first error that says the batch cannot be stored.
 	fatal error
-	head  []byte
+	// saved says that the item has a savepoint: it gets one with its first
+	// statement that writes, and most write events only.
+	saved bool
+	// events are those of the batch, stored just before its commit. marked is how
+	// many of them are of the items before this one.
+	events pending
+	marked int
 	// by caches the last identity written with an event, as JSON.
 	by     gladhand.Identity
 	byJSON []byte
 	// buried says that the transaction deleted a session.
 	buried bool
-	// last has the new last numbers of this item's sessions, lasts those of the
-	// batch so far: each is written once, just before the commit.
-	last, lasts map[int64]gladhand.Seq
 }
 
 // maxCachedKeys bounds Tx.keys: about 1 MB.
@@ -76,6 +79,51 @@ func (tx *Tx) fail(err error) error {
 		tx.fatal = err
 	}
 	return typed(err, tx.dir)
+}
+
+// exec runs a statement that writes.
+func (tx *Tx) exec(q query, args ...any) error {
+	if !tx.saved {
+		if err := tx.c.exec(qSavepoint); err != nil {
+			return err
+		}
+		tx.saved = true
+	}
+	return tx.c.exec(q, args...)
+}
+
+// keep ends an item: what it did is the batch's.
+func (tx *Tx) keep() error {
+	tx.marked = len(tx.events.rows)
+	if !tx.saved {
+		return nil
+	}
+	tx.saved = false
+	return tx.c.exec(qRelease)
+}
+
+// takeBack ends an item: what it did is undone.
+func (tx *Tx) takeBack() error {
+	tx.events.truncate(tx.marked)
+	clear(tx.keys)
+	if !tx.saved {
+		return nil
+	}
+	tx.saved = false
+	if err := tx.c.exec(qRollbackTo); err != nil {
+		return err
+	}
+	return tx.c.exec(qRelease)
+}
+
+// reset makes tx ready for another batch, whatever became of the last.
+func (tx *Tx) reset(committed bool) {
+	tx.bytes, tx.fatal, tx.buried, tx.saved = 0, nil, false, false
+	tx.events.truncate(0)
+	tx.marked = 0
+	if !committed {
+		clear(tx.keys)
+	}
 }
 
 // key returns the key of a session, CodeNotFound when there is none.
@@ -110,20 +158,20 @@ func (tx *Tx) PutSession(s Session) error {
 		return err
 	}
 	tx.bytes += 512 + len(s.Rules)
-	if err := tx.c.exec(qUpdateSession, args...); err != nil {
+	if err := tx.exec(qUpdateSession, args...); err != nil {
 		return tx.fail(err)
 	}
 	if tx.c.Changes() > 0 {
 		return nil
 	}
-	if err := tx.c.exec(qInsertSession, args...); err != nil {
+	if err := tx.exec(qInsertSession, args...); err != nil {
 		return tx.fail(err)
 	}
 	key := tx.c.LastInsertRowID()
 	if key > maxKey {
 		return gladhand.Errorf(gladhand.CodeCapacity, gladhand.ReasonCapacity, "the database has no room for another session")
 	}
-	if err := tx.c.exec(qInsertHead, key); err != nil {
+	if err := tx.exec(qInsertHead, key); err != nil {
 		return tx.fail(err)
 	}
 	tx.remember(s.Info.ID, key)
@@ -184,88 +232,11 @@ func (tx *Tx) DeleteSession(id gladhand.SessionID) error {
 	delete(tx.keys, id)
 	tx.buried = true
 	for _, q := range []query{qDeleteSession, qDeleteHead, qDeletePrompts, qDeleteAsks, qInsertGrave} {
-		if err := tx.c.exec(q, key); err != nil {
+		if err := tx.exec(q, key); err != nil {
 			return tx.fail(err)
 		}
 	}
 	return nil
-}
-
-// PutEvents stores events of a session. An event whose First is stored already
-// replaces that one: a run that is still open is written again as it grows.
-func (tx *Tx) PutEvents(id gladhand.SessionID, events ...*gladhand.Event) error {
-	if len(events) == 0 {
-		return nil
-	}
-	key, err := tx.key(id)
-	if err != nil {
-		return err
-	}
-	last := tx.last[key]
-	for _, e := range events {
-		if err := tx.putEvent(key, e); err != nil {
-			return err
-		}
-		last = max(last, e.Last)
-	}
-	tx.last[key] = last
-	return nil
-}
-
-// kept makes the item's last numbers the batch's.
-func (tx *Tx) kept() {
-	for k, last := range tx.last {
-		tx.lasts[k] = max(tx.lasts[k], last)
-	}
-	clear(tx.last)
-}
-
-// dropped forgets what a rolled back item, or batch, left in memory.
-func (tx *Tx) dropped() {
-	clear(tx.last)
-	clear(tx.keys)
-}
-
-// finish writes what was put off until the commit.
-func (tx *Tx) finish() error {
-	for k, last := range tx.lasts {
-		if err := tx.c.exec(qRaiseHead, k, int64(last)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reset makes tx ready for another batch.
-func (tx *Tx) reset() {
-	tx.bytes, tx.fatal, tx.buried = 0, nil, false
-	clear(tx.last)
-	clear(tx.lasts)
-}
-
-func (tx *Tx) putEvent(key int64, e *gladhand.Event) error {
-	if err := checkEvent(e); err != nil {
-		return gladhand.Errorf(gladhand.CodeInternal, gladhand.ReasonInvalid, "store: %w", err)
-	}
-	by, err := tx.identity(e.By)
-	if err != nil {
-		return err
-	}
-	pos := position(key, e.First)
-	tx.head = appendHead(tx.head[:0], pos, e, by)
-	tx.bytes += len(tx.head) + len(e.Update)
-	st, err := tx.c.bound(qPutEvent)
-	if err != nil {
-		return tx.fail(err)
-	}
-	st.BindInt64(1, pos)
-	st.BindBytes(2, tx.head)
-	st.BindBytes(3, e.Update)
-	_, err = st.Step()
-	if e := st.Reset(); err == nil {
-		err = e
-	}
-	return tx.fail(err)
 }
 
 // identity is by as JSON, nil for nil.
@@ -295,7 +266,7 @@ func (tx *Tx) PutPrompt(p gladhand.Prompt, place int64) error {
 		return err
 	}
 	tx.bytes += 256 + len(p.Content)
-	if err := tx.c.exec(qInsertPrompt, key, string(p.ID), string(p.State), place, string(p.Outcome), int64(p.Turn), int64(p.Seq),
+	if err := tx.exec(qInsertPrompt, key, string(p.ID), string(p.State), place, string(p.Outcome), int64(p.Turn), int64(p.Seq),
 		p.At.UnixMicro(), string(p.Delivery), string(by), []byte(p.Content)); err != nil {
 		return tx.fail(err)
 	}
@@ -313,7 +284,7 @@ func (tx *Tx) SetPrompt(p gladhand.Prompt, place int64) error {
 		return err
 	}
 	tx.bytes += 256
-	if err := tx.c.exec(qUpdatePrompt, key, string(p.ID), string(p.State), place, string(p.Outcome), int64(p.Turn)); err != nil {
+	if err := tx.exec(qUpdatePrompt, key, string(p.ID), string(p.State), place, string(p.Outcome), int64(p.Turn)); err != nil {
 		return tx.fail(err)
 	}
 	if tx.c.Changes() == 0 {
@@ -340,7 +311,7 @@ func (tx *Tx) PutAsk(a gladhand.Ask) error {
 	if options != nil {
 		opts = string(options)
 	}
-	if err := tx.c.exec(qInsertAsk, key, string(a.ID), int64(a.Turn), a.At.UnixMicro(), a.Title, []byte(a.ToolCall), []byte(a.Elicitation),
+	if err := tx.exec(qInsertAsk, key, string(a.ID), int64(a.Turn), a.At.UnixMicro(), a.Title, []byte(a.ToolCall), []byte(a.Elicitation),
 		opts, a.Digest, a.Rule); err != nil {
 		return tx.fail(err)
 	}
@@ -366,7 +337,7 @@ func (tx *Tx) SettleAsk(session gladhand.SessionID, id gladhand.AskID, how gladh
 		who = string(b)
 	}
 	tx.bytes += 256 + len(ans.Content)
-	if err := tx.c.exec(qSettleAsk, key, string(id), string(how), time.Now().UnixMicro(), who, ans.Option, []byte(ans.Content), ans.Reason); err != nil {
+	if err := tx.exec(qSettleAsk, key, string(id), string(how), time.Now().UnixMicro(), who, ans.Option, []byte(ans.Content), ans.Reason); err != nil {
 		return tx.fail(err)
 	}
 	if tx.c.Changes() > 0 {

@@ -155,7 +155,6 @@ func (w *writer) run() {
 // commit makes a transaction of first and what is queued behind it.
 func (w *writer) commit(first item) {
 	w.batch = w.batch[:0]
-	w.tx.reset()
 	err := typed(w.transaction(first), w.dir)
 	health := err
 	if isDamage(err) && len(w.batch) > 1 {
@@ -198,7 +197,6 @@ func (w *writer) transaction(first item) error {
 func (w *writer) singly() (health error) {
 	for i := range w.batch {
 		it := &w.batch[i]
-		w.tx.reset()
 		err := w.begin()
 		if err == nil {
 			it.err = w.apply(it.fn)
@@ -226,6 +224,7 @@ func (w *writer) end(err error) error {
 			w.commits++
 			w.bytes += w.tx.bytes
 			w.purging = w.purging || w.tx.buried
+			w.tx.reset(true)
 			return nil
 		}
 		// When only the sync failed, the pages of the failed transaction are in
@@ -233,7 +232,7 @@ func (w *writer) end(err error) error {
 		// not stored. Whatever is written next goes over them; so write.
 		defer func() { _ = w.probe() }()
 	}
-	w.tx.dropped()
+	w.tx.reset(false)
 	if !w.c.AutocommitEnabled() {
 		if err := w.c.exec(qRollback); err != nil {
 			w.log.Error("store: roll back", "dir", w.dir, "err", err)
@@ -261,27 +260,17 @@ func (w *writer) fill(it item) error {
 	}
 }
 
-// apply runs fn in a savepoint. An error of the savepoint itself, or one that
-// took the whole transaction back, is in tx.fatal.
+// apply runs fn and keeps what it did, or takes it back. What says that the
+// batch cannot be stored is in tx.fatal; the item shares that error.
 func (w *writer) apply(fn func(*Tx) error) error {
-	if err := w.c.exec(qSavepoint); err != nil {
-		w.tx.fatal = err
-		return nil
-	}
 	err := w.call(fn)
 	if w.tx.fatal != nil {
-		return nil // the item shares its batch's error
+		return nil
 	}
 	if err != nil {
-		w.tx.dropped()
-		if e := w.c.exec(qRollbackTo); e != nil {
-			w.tx.fatal = e
-			return err
-		}
-	}
-	w.tx.kept()
-	if e := w.c.exec(qRelease); e != nil {
-		w.tx.fatal = e
+		w.tx.fatal = w.tx.takeBack()
+	} else {
+		w.tx.fatal = w.tx.keep()
 	}
 	return err
 }
@@ -361,7 +350,6 @@ func (w *writer) checkpointed(err error) {
 
 // purge removes some of what deleted sessions left.
 func (w *writer) purge() {
-	w.tx.reset()
 	err := w.begin()
 	if err == nil {
 		err = w.end(w.dig())

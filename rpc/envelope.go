@@ -74,7 +74,7 @@ func parse(frame []byte) envelope {
 			e.refuse("a name occurs twice in one object")
 		}
 	}
-	if len(frame) <= maxRead { // the pool would keep a large one alive
+	if len(frame) <= keepScratch { // the pool would keep a large one alive
 		parsers.Put(p)
 	}
 	if err != nil {

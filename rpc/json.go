@@ -245,7 +245,7 @@ func encode(dst []byte, v any) ([]byte, error) {
 }
 
 // keepScratch is the largest buffer that is kept for reuse.
-const keepScratch = 64 << 10
+const keepScratch = 256 << 10
 
 // encoder is a reusable encoder with the buffer it writes to.
 type encoder struct {

@@ -66,7 +66,7 @@ func (r *reader) next() ([]byte, error) {
 func (r *reader) line() ([]byte, error) {
 	if r.kept {
 		r.kept = false
-		r.replace(max(minRead, r.end-r.off))
+		r.replace(max(r.usual(), r.end-r.off))
 		r.shrunk()
 	}
 	for {
@@ -107,8 +107,8 @@ func (r *reader) fill() error {
 		r.off, r.end, r.scanned = 0, 0, 0
 		r.release()
 		r.setPartial(false)
-		if len(r.buf) > maxRead || len(r.buf) > minRead && r.quiet > 64 {
-			r.buf = nil
+		if n := r.usual(); len(r.buf) > n {
+			r.buf = make([]byte, n)
 		}
 	} else {
 		r.setPartial(true)
@@ -156,6 +156,15 @@ func (r *reader) room() error {
 		r.replace(max(size, held+1))
 	}
 	return nil
+}
+
+// usual is the size of a buffer that holds no long frame: large while what
+// arrives makes use of it.
+func (r *reader) usual() int {
+	if r.quiet > 64 {
+		return minRead
+	}
+	return max(minRead, min(len(r.buf), maxRead))
 }
 
 // replace moves what is unread into a new buffer.

@@ -54,7 +54,7 @@ func TestTwoEditors(t *testing.T) {
 	}
 }
 
-const numbers = 50
+const numbers = 80
 
 func twoEditors(t *testing.T, va, vb int, crash bool) {
 	h := newHome(t)

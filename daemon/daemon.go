@@ -152,15 +152,20 @@ func userName() string {
 
 // accept serves connections until the listener is closed.
 func (d *Daemon) accept(l net.Listener) {
+	failing := false // said once, however long it lasts
 	for {
 		c, err := l.Accept()
 		switch {
 		case err == nil:
+			failing = false
 			d.serving.Go(func() { d.admit(c) })
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			d.log.Warn("accepting a connection", "err", err)
+			if !failing {
+				d.log.Warn("connections cannot be accepted for now", "err", err)
+			}
+			failing = true
 			time.Sleep(acceptBackoff)
 		}
 	}

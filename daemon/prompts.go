@@ -52,58 +52,23 @@ func sessionCancel(c *conn, _ context.Context, r *rpc.Request) (any, error) {
 	return acp.Empty, f.s.Cancel(f.a.Who)
 }
 
-// cancel is session/cancel for callers who want to know, and need not be attached.
-func cancel(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
-	p, err := acp.ParseSession(r.Params)
-	if err != nil {
-		return nil, err
-	}
-	if s := c.d.host.Live(p.SessionID); s != nil {
-		return acp.Empty, s.Cancel(c.attached(p.SessionID))
-	}
-	go func() {
-		id, err := c.d.host.Find(ctx, string(p.SessionID))
-		if err == nil {
-			if s := c.d.host.Live(id); s != nil {
-				err = s.Cancel(c.attached(id))
-			}
-		}
-		if err != nil {
-			r.Fail(err)
-			return
-		}
-		r.Reply(acp.Empty)
-	}()
-	return nil, errLater
-}
-
-// send is our own prompt: answered when it is stored.
-func send(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
-	var p gladhand.SendParams
-	if err := rpc.DecodeParams(r.Params, &p); err != nil {
-		return nil, err
-	}
-	prompt := gladhand.Prompt{ID: p.PromptID, Content: p.Prompt, Delivery: p.Delivery}
-	done := func(rec gladhand.Receipt, err error) {
-		if err != nil {
-			r.Fail(err)
-			return
-		}
-		r.Reply(rec)
-	}
-	if s := c.d.host.Live(p.SessionID); s != nil {
-		s.Send(c.attached(p.SessionID), prompt, done)
-		return nil, errLater
+// with runs f on a session as the caller attached to it: at once when the session
+// is open, so that what a client sends in a row stays in a row; else when it has
+// been opened.
+func (c *conn) with(ctx context.Context, r *rpc.Request, id gladhand.SessionID, f func(*session.Session, gladhand.Identity)) error {
+	if s := c.d.host.Live(id); s != nil {
+		f(s, c.attached(id))
+		return errLater
 	}
 	go func() {
-		s, err := c.session(ctx, p.SessionID)
+		s, err := c.session(ctx, id)
 		if err != nil {
 			r.Fail(err)
 			return
 		}
-		s.Send(c.attached(s.ID()), prompt, done)
+		f(s, c.attached(s.ID()))
 	}()
-	return nil, errLater
+	return errLater
 }
 
 // attached is the connection's identity in a session: as it attached, so that an
@@ -117,33 +82,49 @@ func (c *conn) attached(id gladhand.SessionID) gladhand.Identity {
 	return c.who
 }
 
-// answer settles an ask of a session that is open; one that is not has none.
+// reply answers a request with what a call of package session ended with.
+func reply[T any](r *rpc.Request) func(T, error) {
+	return func(result T, err error) {
+		if err != nil {
+			r.Fail(err)
+			return
+		}
+		r.Reply(result)
+	}
+}
+
+// cancel is session/cancel for callers who want to know, and need not be attached.
+func cancel(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
+	p, err := acp.ParseSession(r.Params)
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.with(ctx, r, p.SessionID, func(s *session.Session, who gladhand.Identity) {
+		reply[any](r)(acp.Empty, s.Cancel(who))
+	})
+}
+
+// send is our own prompt: answered when it is stored.
+func send(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
+	var p gladhand.SendParams
+	if err := rpc.DecodeParams(r.Params, &p); err != nil {
+		return nil, err
+	}
+	return nil, c.with(ctx, r, p.SessionID, func(s *session.Session, who gladhand.Identity) {
+		s.Send(who, gladhand.Prompt{ID: p.PromptID, Content: p.Prompt, Delivery: p.Delivery}, reply[gladhand.Receipt](r))
+	})
+}
+
+// answer settles an ask.
 func answer(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
 	var p gladhand.AnswerParams
 	if err := rpc.DecodeParams(r.Params, &p); err != nil {
 		return nil, err
 	}
 	ans := gladhand.Answer{Option: p.OptionID, Content: p.Content, Reason: p.Reason, Digest: p.Digest}
-	done := func(res gladhand.AnswerResult, err error) {
-		if err != nil {
-			r.Fail(err)
-			return
-		}
-		r.Reply(res)
-	}
-	if s := c.d.host.Live(p.SessionID); s != nil {
-		s.Answer(c.attached(p.SessionID), p.AskID, ans, done)
-		return nil, errLater
-	}
-	go func() {
-		s, err := c.session(ctx, p.SessionID)
-		if err != nil {
-			r.Fail(err)
-			return
-		}
-		s.Answer(c.attached(s.ID()), p.AskID, ans, done)
-	}()
-	return nil, errLater
+	return nil, c.with(ctx, r, p.SessionID, func(s *session.Session, who gladhand.Identity) {
+		s.Answer(who, p.AskID, ans, reply[gladhand.AnswerResult](r))
+	})
 }
 
 func asks(c *conn, _ context.Context, _ *rpc.Request) (any, error) {

@@ -134,9 +134,9 @@ type Offer struct {
 type AuthMethod struct{ ID, Name, Description string }
 
 // InitializeResult makes initialize's result in the shape of the version. It offers
-// everything that the daemon can do whatever the agent: images, audio and embedded
-// resources in prompts, MCP servers over stdio, http and sse, and all the stable
-// methods of sessions.
+// what the daemon can do whatever the agent: embedded resources in prompts and all
+// the stable methods of sessions; not yet images, audio, MCP servers and further
+// directories.
 func InitializeResult(version int, offer Offer) json.RawMessage {
 	var o object
 	o.int("protocolVersion", int64(version))
@@ -159,11 +159,10 @@ func InitializeResult(version int, offer Offer) json.RawMessage {
 }
 
 const (
-	capsV1 = `{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},` +
-		`"mcpCapabilities":{"http":true,"sse":true},` +
-		`"sessionCapabilities":{"list":{},"delete":{},"close":{},"resume":{},"additionalDirectories":{}}}`
-	capsV2 = `{"session":{"prompt":{"image":{},"audio":{},"embeddedContext":{}},"mcp":{"stdio":{},"http":{}},` +
-		`"delete":{},"additionalDirectories":{}}}`
+	capsV1 = `{"loadSession":true,"promptCapabilities":{"image":false,"audio":false,"embeddedContext":true},` +
+		`"mcpCapabilities":{"http":false,"sse":false},` +
+		`"sessionCapabilities":{"list":{},"delete":{},"close":{},"resume":{}}}`
+	capsV2 = `{"session":{"prompt":{"embeddedContext":{}},"delete":{}}}`
 )
 
 func (i Implementation) json() json.RawMessage {

@@ -31,6 +31,7 @@ func sessionNew(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
 	if err := noDirs(p.Dirs); err != nil {
 		return nil, err
 	}
+	c.unusedServers(p.MCPServers)
 	var m gladhand.NewSessionMeta
 	if raw := acp.Meta(p.Meta, "gladhand"); raw != nil {
 		if err := rpc.DecodeParams(raw, &m); err != nil {
@@ -70,6 +71,15 @@ func noDirs(dirs []string) error {
 		return nil
 	}
 	return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonUnsupported, "additionalDirectories are not supported yet; open a session in each directory")
+}
+
+// unusedServers says that MCP servers were passed that nothing uses yet. Editors
+// pass what their user configured, so refusing it would refuse the editor.
+func (c *conn) unusedServers(servers json.RawMessage) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(servers, &list); err == nil && len(list) > 0 {
+		c.log.Warn("a client passed MCP servers, which are not used yet", "count", len(list))
+	}
 }
 
 // openFor brings a session into memory for ACP's load and resume; cwd must be its.

@@ -14,9 +14,10 @@ import (
 // was acknowledged stays who gave it; the effect happens at most once, and never
 // without the answer.
 func TestKillWithAnOpenAsk(t *testing.T) {
+	t.Parallel()
 	v := newVictim(t)
 	w := v.run()
-	for i := range times(6, 60) {
+	for i := range times(3, 60) {
 		p := begin(v, w, fmt.Sprint("a", i), "ask", "work")
 		m, _, ok := w.find(0, func(m message) bool { return tagOf(m) == gladhand.TagAsk && sessionOf(m) == p.session })
 		if !ok {

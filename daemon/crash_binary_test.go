@@ -38,12 +38,13 @@ func gladhandBinary(t *testing.T) string {
 // The same with the real binary: the built-in agent, the offline model, and
 // commands that really run.
 func TestKillTheRealDaemon(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the binary")
 	}
 	v := newVictim(t)
 	v.bin = gladhandBinary(t)
-	killing(t, v, 7, times(5, 60), 300*time.Millisecond, func(id string) string {
+	killing(t, v, 7, times(4, 60), 300*time.Millisecond, func(id string) string {
 		return "run echo " + id + " >> " + effectsName
 	})
 }

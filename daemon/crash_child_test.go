@@ -88,7 +88,7 @@ func scripted(ctx context.Context, t gladhand.Turn) (gladhand.StopReason, error)
 	case "say":
 		a.say("one ", "two ", "three ")
 	case "hold":
-		a.say("holding ")
+		a.say("holding ", "on ", "for ever.")
 		if a.err == nil {
 			<-ctx.Done()
 		}

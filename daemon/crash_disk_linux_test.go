@@ -46,6 +46,7 @@ type trail struct {
 // A sync is seen before every word on the wire that says that something is
 // stored, and before every effect.
 func TestSyncBeforeEveryAck(t *testing.T) {
+	t.Parallel()
 	v := newVictim(t)
 	trace := filepath.Join(filepath.Dir(v.dir), "trace")
 	v.argv = strace(t, trace, "-y", "-s", "70000", "-e", "trace=write,pwrite64,fsync,fdatasync")

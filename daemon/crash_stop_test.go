@@ -28,9 +28,10 @@ func (v *victim) exited(code int) {
 // SIGTERM lets the running turn go on to its end, keeps what waits, and leaves
 // nothing behind that hinders the next start; nothing of it is an interruption.
 func TestSIGTERMDrains(t *testing.T) {
+	t.Parallel()
 	v := newVictim(t)
 	w := v.run()
-	for i := range times(3, 20) {
+	for i := range times(2, 20) {
 		p := begin(v, w, fmt.Sprint("t", i), "work", "work", "work")
 		for _, s := range p.prompts { // accepted, all of them
 			if m, ok := w.response(s.request); !ok || m.Error != nil {
@@ -66,6 +67,7 @@ func TestSIGTERMDrains(t *testing.T) {
 // A turn that goes on for longer is cancelled, and the daemon ends all the same;
 // what waits behind it runs in the next one.
 func TestStopCancelsWhatGoesOn(t *testing.T) {
+	t.Parallel()
 	v := newVictim(t)
 	w := v.run()
 	p := begin(v, w, "c", "hold", "work")
@@ -95,6 +97,7 @@ func TestStopCancelsWhatGoesOn(t *testing.T) {
 // After a SIGKILL, with the socket left behind, the very first start works. R085,
 // R087, R057.
 func TestStartAfterKill(t *testing.T) {
+	t.Parallel()
 	v := newVictim(t)
 	for i := range 20 {
 		v.start()
@@ -114,6 +117,7 @@ func TestStartAfterKill(t *testing.T) {
 // A second daemon on a data directory ends with an error that names the first,
 // which is not disturbed. R065, R088.
 func TestSecondDaemon(t *testing.T) {
+	t.Parallel()
 	first := newVictim(t)
 	w := first.run()
 	p := begin(first, w, "d", "work")

@@ -317,10 +317,12 @@ func (f *feed) gone(err error) {
 	prompts := f.prompts
 	f.prompts = map[gladhand.PromptID]*rpc.Request{}
 	f.mu.Unlock()
-	for _, r := range prompts {
-		r.Fail(err)
+	if !errors.Is(err, rpc.ErrClosed) { // else nobody hears it
+		for _, r := range prompts {
+			r.Fail(err)
+		}
+		f.sayGone(err)
 	}
-	f.sayGone(err)
 	f.c.mu.Lock()
 	if f.c.feeds[f.s.ID()] == f {
 		delete(f.c.feeds, f.s.ID())
@@ -332,7 +334,7 @@ func (f *feed) gone(err error) {
 // sayGone tells a client of ours that nothing more will come.
 func (f *feed) sayGone(err error) {
 	var e *gladhand.Error
-	if !f.key.own || errors.Is(err, rpc.ErrClosed) {
+	if !f.key.own {
 		return
 	}
 	if !errors.As(err, &e) {

@@ -398,6 +398,7 @@ func TestFail(t *testing.T) {
 		"own":       &Error{Code: 1, Message: "one"},
 		"context":   context.Canceled,
 		"nil":       nil,
+		"closed":    fmt.Errorf("quiet end: %w", closedError(errUnread)),
 		"unencoded": errMarker,
 	}
 	s := serve(t, transports["pipe"], Options{
@@ -419,6 +420,7 @@ func TestFail(t *testing.T) {
 		"own":       `"error":{"code":1,"message":"one"}`,
 		"context":   internal,
 		"nil":       internal,
+		"closed":    internal,
 		"unencoded": internal,
 	} {
 		s.write(head + `"id":1,"method":"` + method + `"}` + "\n")
@@ -428,6 +430,9 @@ func TestFail(t *testing.T) {
 	}
 	if !strings.Contains(logged.String(), "secret path") {
 		t.Error("an internal error is not in the log")
+	}
+	if strings.Contains(logged.String(), "quiet end") {
+		t.Error("the end of a connection is logged as an internal error, for each of its requests")
 	}
 }
 

@@ -125,6 +125,8 @@ func (r *Request) wire(err error) *Error {
 		return e
 	case isContext(err) && r.Cancelled():
 		return errCancelled
+	case errors.Is(err, ErrClosed):
+		return e // nobody is there to be told, and why is in the log already
 	case err == nil:
 		err = errors.New("failed without an error")
 	}

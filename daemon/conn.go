@@ -17,6 +17,9 @@ type conn struct {
 	rpc *rpc.Conn
 	log *slog.Logger
 
+	// paging is held while a page is made and waits for room; taken before mu.
+	paging sync.Mutex
+
 	mu      sync.Mutex // guards what follows; taken before no other lock of ours
 	who     gladhand.Identity
 	version int // ACP's; 0 until initialize succeeded
@@ -46,6 +49,8 @@ func (c *conn) handle(ctx context.Context, r *rpc.Request) {
 		r.Fail(gladhand.Errorf(gladhand.CodeNoMethod, gladhand.ReasonUnsupported, "version %d of the protocol has no method %q", c.version, r.Method))
 	case m.inline:
 		c.call(r.Context(), m, r)
+	case m.page:
+		go c.page(r.Context(), m, r)
 	default:
 		go c.call(r.Context(), m, r)
 	}
@@ -61,6 +66,25 @@ func (c *conn) call(ctx context.Context, m *method, r *rpc.Request) {
 		r.Fail(err)
 	default:
 		r.Reply(result)
+	}
+}
+
+// page is call for a handler whose result may be large. The connection makes one
+// at a time, and the next when there was room for the last: who asks a thousand
+// times and reads nothing must not make us hold a thousand pages.
+func (c *conn) page(ctx context.Context, m *method, r *rpc.Request) {
+	c.paging.Lock()
+	defer c.paging.Unlock()
+	if ctx.Err() != nil {
+		r.Fail(context.Cause(ctx))
+		return
+	}
+	result, err := m.handle(c, ctx, r)
+	if err == nil {
+		err = r.SendReply(ctx, result)
+	}
+	if err != nil {
+		r.Fail(err)
 	}
 }
 

@@ -16,6 +16,8 @@ type method struct {
 	handle func(*conn, context.Context, *rpc.Request) (any, error)
 	// inline handlers run on the read loop, in order, and must not wait.
 	inline bool
+	// page handlers have results that may be large, and never answer later.
+	page bool
 	// version is the only version of ACP that has the method; 0 for any.
 	version int
 	// needs are the rights that the handler's call will be checked for, where the
@@ -41,7 +43,7 @@ func init() {
 		acp.MethodSessionNew:      {handle: sessionNew, needs: gladhand.Prompting | gladhand.Observe, doc: "make a session, attached"},
 		acp.MethodSessionLoad:     {handle: sessionLoad, version: acp.V1, needs: gladhand.Observe, doc: "attach: replay the history, then answer"},
 		acp.MethodSessionResume:   {handle: sessionResume, needs: gladhand.Observe, doc: "attach at the tail; v2 may ask for the history"},
-		acp.MethodSessionList:     {handle: sessionList, needs: gladhand.Observe, doc: "pages of sessions, by cwd"},
+		acp.MethodSessionList:     {handle: sessionList, page: true, needs: gladhand.Observe, doc: "pages of sessions, by cwd"},
 		acp.MethodSessionClose:    {handle: sessionClose, needs: gladhand.Prompting, doc: "end the agent, keep everything; only leave when others need the session"},
 		acp.MethodSessionDelete:   {handle: sessionDelete, needs: gladhand.Manage, doc: "remove a session and its history"},
 		acp.MethodSessionPrompt:   {handle: sessionPrompt, inline: true, needs: gladhand.Prompting, doc: "put a prompt in; answered when the turn ends (v1) or it was inserted (v2)"},
@@ -56,15 +58,15 @@ func init() {
 		gladhand.MethodKill:     {handle: sessionKill, needs: gladhand.Manage, doc: "keep the history, never run again"},
 		gladhand.MethodAttach:   {handle: attach, needs: gladhand.Observe, doc: "follow a session behind a number, with everything we know of it"},
 		gladhand.MethodDetach:   {handle: detach, doc: "leave a session"},
-		gladhand.MethodEvents:   {handle: events, needs: gladhand.Observe, doc: "a page of a session's log"},
+		gladhand.MethodEvents:   {handle: events, page: true, needs: gladhand.Observe, doc: "a page of a session's log"},
 		gladhand.MethodSend:     {handle: send, inline: true, needs: gladhand.Prompting, doc: "put a prompt in; answered when it is stored"},
 		gladhand.MethodCancel:   {handle: cancel, inline: true, needs: gladhand.Prompting, doc: "session/cancel, answered"},
 		gladhand.MethodAnswer:   {handle: answer, inline: true, needs: gladhand.Answering, doc: "answer an ask; the first valid answer wins"},
-		gladhand.MethodAsks:     {handle: asks, needs: gladhand.Answering, doc: "the open asks of all sessions"},
-		gladhand.MethodSessions: {handle: sessions, needs: gladhand.Observe, doc: "the sessions, with what they are doing"},
-		gladhand.MethodShow:     {handle: show, needs: gladhand.Observe, doc: "one session's state, also of a closed one"},
+		gladhand.MethodAsks:     {handle: asks, page: true, needs: gladhand.Answering, doc: "the open asks of all sessions"},
+		gladhand.MethodSessions: {handle: sessions, page: true, needs: gladhand.Observe, doc: "the sessions, with what they are doing"},
+		gladhand.MethodShow:     {handle: show, page: true, needs: gladhand.Observe, doc: "one session's state, also of a closed one"},
 
-		gladhand.MethodQueueList:   {handle: queueList, needs: gladhand.Observe, doc: "the waiting prompts"},
+		gladhand.MethodQueueList:   {handle: queueList, page: true, needs: gladhand.Observe, doc: "the waiting prompts"},
 		gladhand.MethodQueueDrop:   {handle: queueDrop, needs: gladhand.Prompting, doc: "take a waiting prompt out"},
 		gladhand.MethodQueueMove:   {handle: queueMove, needs: gladhand.Prompting, doc: "put a waiting prompt at a position"},
 		gladhand.MethodQueuePause:  {handle: queuePause, needs: gladhand.Configure, doc: "stop starting turns"},
@@ -74,7 +76,7 @@ func init() {
 		gladhand.MethodConfigSet:      {handle: configSet, needs: gladhand.Configure, doc: "change one setting, durably"},
 		gladhand.MethodConfigList:     {handle: configList, needs: gladhand.Observe, doc: "all settings"},
 		gladhand.MethodConfigValidate: {handle: configValidate, needs: gladhand.Observe, doc: "check the text of a settings file"},
-		gladhand.MethodLogQuery:       {handle: logQuery, needs: gladhand.Manage, doc: "the newest lines of the daemon's log"},
+		gladhand.MethodLogQuery:       {handle: logQuery, page: true, needs: gladhand.Manage, doc: "the newest lines of the daemon's log"},
 	}
 }
 

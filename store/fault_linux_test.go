@@ -162,7 +162,7 @@ func TestInjectedFaults(t *testing.T) {
 		warn         string
 	}{
 		{wal, "fsync,fdatasync:error=EIO:when=20..25", gladhand.ReasonUnavailable, "", "nothing can be stored"},
-		{wal, "fsync,fdatasync:error=EIO:when=40+7", gladhand.ReasonUnavailable, "", ""},
+		{wal, "fsync,fdatasync:error=EIO:when=40..100+7", gladhand.ReasonUnavailable, "", ""},
 		{wal, "fsync,fdatasync:error=ENOSPC:when=30", gladhand.ReasonUnavailable, "", ""},
 		{wal, "pwrite64:error=EIO:when=50..60", gladhand.ReasonUnavailable, "", "works again"},
 		{wal, "pwrite64:error=ENOSPC:when=51+37", gladhand.ReasonDiskFull, "", ""},

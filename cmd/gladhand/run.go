@@ -114,6 +114,10 @@ func (r *runner) run(ctx context.Context, args []string) error {
 	t := &turnFollower{a: r.a, c: c, at: at, id: send.PromptID, s: newScreen(r.a, false)}
 	t.s.own[send.PromptID] = true
 	t.p = newPrompter(t.s, interactive, func() { _ = flushTyped(r.a.in) })
+	// Before the prompt is out: from then on a Ctrl-C must take it back.
+	t.signals = make(chan os.Signal, 2)
+	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(t.signals)
 	receipt, err := c.Send(ctx, send)
 	if err != nil {
 		return err
@@ -186,6 +190,8 @@ type turnFollower struct {
 	s  *screen
 	p  *prompter
 
+	signals chan os.Signal
+
 	turn   gladhand.TurnID // 0 until it began
 	denied string          // the first question that was denied, and why
 	cancel string          // why we cancelled: "" not, else for people
@@ -223,9 +229,6 @@ func (t *turnFollower) follow(ctx context.Context, timeout time.Duration) error 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer t.s.end()
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
 	var late, leave <-chan time.Time
 	if timeout > 0 {
 		late = time.After(timeout)
@@ -264,7 +267,7 @@ func (t *turnFollower) follow(ctx context.Context, timeout time.Duration) error 
 		case <-late:
 			leave = time.After(leaveAfter)
 			t.stop(ctx, says, fmt.Sprintf("it took longer than %v", timeout))
-		case <-signals:
+		case <-t.signals:
 			if t.cancel != "" {
 				return &exitError{exitCancelled, errors.New("left; the turn is being cancelled")}
 			}
@@ -276,15 +279,19 @@ func (t *turnFollower) follow(ctx context.Context, timeout time.Duration) error 
 	}
 }
 
-// stop cancels the turn, or the waiting prompt, once.
+// stop cancels the turn once. A prompt that still waits is taken out of the queue
+// instead: what runs then is somebody else's.
 func (t *turnFollower) stop(ctx context.Context, says chan<- string, why string) {
 	if t.cancel != "" {
 		return
 	}
 	t.cancel = why
-	id := t.at.Session()
+	id, waits := t.at.Session(), t.turn == 0
 	go func() {
-		if err := t.c.Cancel(ctx, id); err != nil {
+		if waits && t.c.DropPrompt(ctx, id, t.id) == nil {
+			return
+		}
+		if err := t.c.Cancel(ctx, id); err != nil { // it runs, perhaps only just
 			select {
 			case says <- "the turn was not cancelled: " + oneLine(err.Error()):
 			case <-ctx.Done():

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -266,14 +267,14 @@ func parseWrite(verb, word, clause, rest string) step {
 		}
 	}
 	if text, file, ok := cutOutside(rest, " to the end of ", true); ok && verb == "append" {
-		return appendStep(cleanName(file), unquote(skip(text, "a line", "the line", "line", "the text")))
+		return appendStep(cleanName(file), lineOf(text))
 	}
 	for _, to := range []string{" to ", " into ", " in ", " at the end of "} {
 		text, file, ok := cutOutside(rest, to, true)
 		if file = cleanName(file); !ok || text == "" || !fileLike(file) || strings.Contains(file, " ") || strings.Contains(text, ":\n") {
 			continue
 		}
-		text = unquote(skip(text, "a line", "the line", "line", "the text"))
+		text = lineOf(text)
 		if verb == "append" {
 			return appendStep(file, text)
 		}
@@ -290,6 +291,11 @@ func parseWrite(verb, word, clause, rest string) step {
 	}
 	body := skip(text, "with", "containing", "saying", "that says", "which says", "that contains", "the text", "the content", "the contents", "content", "contents")
 	return writeStep(name, unquote(strings.TrimPrefix(body, "\n")))
+}
+
+// lineOf is what to write for "the line x": x; for "a line" alone, these words.
+func lineOf(text string) string {
+	return cmp.Or(unquote(skip(text, "a line", "the line", "line", "the text")), text)
 }
 
 func cleanName(s string) string {

@@ -79,6 +79,8 @@ func TestOfflineCalls(t *testing.T) {
 		"create an empty file called a":           `write_file {"content":"","path":"a"}`,
 		"create a.py:\nimport os\nprint(1)\n":     `write_file {"content":"import os\nprint(1)\n","path":"a.py"}`,
 		"append x to a.txt":                       `edit_file {"append":"x","path":"a.txt"}`,
+		"append a line to notes.txt":              `edit_file {"append":"a line","path":"notes.txt"}`,
+		"append the line x y to the end of a.txt": `edit_file {"append":"x y","path":"a.txt"}`,
 		"tell the api agent that it is done":      ``,
 		"write a poem":                            ``,
 		"help":                                    ``,

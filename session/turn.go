@@ -58,6 +58,7 @@ func (s *Session) next() *queued {
 
 // run is the runner: one turn after the other while there is something to run.
 func (s *Session) run() {
+	waits := false // the store does not take the turn's start
 	for {
 		s.mu.Lock()
 		it := s.next()
@@ -70,7 +71,10 @@ func (s *Session) run() {
 		t := s.begin(it)
 		s.log.unlock()
 		if err := <-t.begun; err != nil {
-			s.slog.Warn("a turn could not be stored, and waits", "turn", t.id, "err", err)
+			if !waits { // once, not with each try: the disk may be full
+				s.slog.Warn("a turn could not be stored, and waits", "turn", t.id, "err", err)
+			}
+			waits = true
 			t.cancel()
 			select {
 			case <-time.After(retryBegin):
@@ -78,6 +82,7 @@ func (s *Session) run() {
 			}
 			continue
 		}
+		waits = false
 		reason, err := s.drive(t)
 		s.end(t, reason, err)
 	}

@@ -59,7 +59,7 @@ type Daemon struct {
 	budget  *rpc.Budget
 	user    string
 	stop    chan time.Duration // how long running turns may go on
-	frames  frameCache
+	streams streams
 
 	mu      sync.Mutex
 	conns   map[*conn]bool

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -30,8 +32,8 @@ type feed struct {
 	s       *session.Session
 	a       *session.Attachment
 	key     frameKey // what frames depend on, for this reader
+	out     outlet   // used by run alone
 	since   gladhand.Seq
-	told    gladhand.Seq // the last number an update named; by run alone
 	replay  gladhand.Seq // numbers up to here are history
 	snap    gladhand.Snapshot
 	live    bool                  // the history is written; used by run alone
@@ -47,11 +49,12 @@ type feed struct {
 
 func newFeed(c *conn, s *session.Session, a *session.Attachment, how feedOptions, snap gladhand.Snapshot) *feed {
 	f := &feed{
-		c: c, s: s, a: a, since: a.At(), told: a.At(), replay: snap.Session.Seq, snap: snap,
+		c: c, s: s, a: a, since: a.At(), replay: snap.Session.Seq, snap: snap,
 		key:    frameKey{version: int8(c.version), own: how.own, optIns: c.caps.OptIns},
 		opened: map[gladhand.Seq]bool{}, done: make(chan struct{}),
 		prompts: map[gladhand.PromptID]*rpc.Request{}, asks: map[gladhand.AskID]*rpc.Pending{},
 	}
+	f.out = outlet{at: a.At(), told: a.At(), enc: encoder{s: s.ID(), key: f.key, history: f.replay}}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -64,18 +67,53 @@ func (f *feed) run() {
 		f.goLive()
 	}
 	for {
-		items, err := f.a.Next(f.ctx)
-		if err != nil {
+		write := f.follow
+		if !f.live {
+			write = f.history
+		}
+		if err := write(); err != nil {
 			f.gone(err)
 			return
 		}
-		for _, it := range items {
-			if err := f.pass(it); err != nil {
-				f.gone(err)
-				return
-			}
+	}
+}
+
+// follow writes what comes, together with all live readers of this kind that are
+// about as far.
+func (f *feed) follow() error {
+	o := &f.out
+	st := f.c.d.streams.join(f.s, f.key, f.a.Cursor, o.at, o.told)
+	defer st.leave()
+	for {
+		o.clear()
+		var err error
+		if o.parts, err = st.next(f.ctx, f.a.Cursor, o.at, o.parts); err != nil || len(o.parts) == 0 {
+			return err
+		}
+		if err := f.write(o.parts); err != nil {
+			return err
+		}
+		runtime.Gosched() // all go on together, and none far ahead
+	}
+}
+
+// history writes a page of what was there before the feed.
+func (f *feed) history() error {
+	items, err := f.a.Next(f.ctx)
+	if err != nil {
+		return err
+	}
+	o := &f.out
+	for some := range slices.Chunk(items, historyItems) {
+		o.clear()
+		o.enc.told = o.told
+		o.parts = o.enc.parts(o.parts, o.at, some)
+		if err := f.write(o.parts); err != nil {
+			return err
 		}
 	}
+	o.clear()
+	return nil
 }
 
 // goLive is what follows the history: the state, which v2 must be told between
@@ -91,7 +129,7 @@ func (f *feed) goLive() {
 		case f.snap.Turn != 0:
 			state = acp.Running()
 		}
-		if err := f.c.rpc.Send(f.ctx, frame(f.s.ID(), state, gladhand.UpdateMeta{From: f.told + 1, To: f.told})); err != nil {
+		if err := f.c.rpc.Send(f.ctx, frame(f.s.ID(), state, gladhand.UpdateMeta{From: f.out.told + 1, To: f.out.told})); err != nil {
 			return
 		}
 	}
@@ -112,30 +150,62 @@ func (f *feed) answerLoad() {
 	}
 }
 
-// pass writes what one event means to this client. What shows nothing to it is
-// absorbed into the span of the next update that does.
-func (f *feed) pass(it session.Item) error {
-	it.From = f.told + 1
-	key := f.key
-	key.replay = it.To <= f.replay
-	if !f.echo(it.Event) {
-		if err := f.openTool(it); err != nil {
+// write writes what parts mean to this client.
+func (f *feed) write(parts []*part) error {
+	for _, p := range parts {
+		if p.from > f.out.at {
+			return fmt.Errorf("the session's log has a gap: %d follows %d", p.from+1, f.out.at)
+		}
+		if err := f.pass(p); err != nil {
 			return err
 		}
-		if frames := f.c.d.frames.of(f.s.ID(), it, key); len(frames) > 0 {
-			if err := f.c.rpc.Send(f.ctx, frames...); err != nil {
+		f.out.at = p.to
+		if !f.live && p.to >= f.replay {
+			if err := f.flush(); err != nil {
 				return err
 			}
-			f.told = it.To
+			f.goLive()
 		}
 	}
-	if !key.replay {
-		f.act(it.Event)
+	return f.flush()
+}
+
+// pass puts a part's frames out, and does what its event asks for.
+func (f *feed) pass(p *part) error {
+	o := &f.out
+	frames, tells := p.frames, p.tells
+	if p.told != o.told { // it saw less than others
+		frames, tells = o.again(p)
 	}
-	if !f.live && it.To >= f.replay {
-		f.goLive()
+	if p.plain {
+		o.put(tells, frames...)
+		return nil
 	}
-	return nil
+	ev := p.items[0].Event
+	if !f.echo(ev) {
+		if err := f.openTool(ev); err != nil {
+			return err
+		}
+		o.put(tells, frames...)
+	}
+	if ev.Version != 0 || p.to <= f.replay {
+		return nil
+	}
+	err := f.flush()
+	f.act(ev)
+	return err
+}
+
+// flush hands what was put out to the connection.
+func (f *feed) flush() error {
+	o := &f.out
+	if len(o.batch) == 0 {
+		return nil
+	}
+	err := f.c.rpc.Send(f.ctx, o.batch...)
+	clear(o.batch)
+	o.batch = o.batch[:0]
+	return err
 }
 
 // echo reports whether the event is the client's own prompt, which ACP v1 does
@@ -146,8 +216,7 @@ func (f *feed) echo(ev *gladhand.Event) bool {
 }
 
 // openTool writes the start of a tool call to a client that was not there for it.
-func (f *feed) openTool(it session.Item) error {
-	ev := it.Event
+func (f *feed) openTool(ev *gladhand.Event) error {
 	opens := ev.Opens
 	if opens == 0 || opens > f.since || opens == ev.First || f.opened[opens] || f.key.version != acp.V1 {
 		return nil
@@ -163,8 +232,10 @@ func (f *feed) openTool(it session.Item) error {
 		}
 		return err
 	}
-	m := gladhand.UpdateMeta{From: it.From, To: it.From - 1, Turn: ev.Turn, By: start.By, Part: true}
-	return f.c.rpc.Send(f.ctx, frame(f.s.ID(), acp.OpenToolCall(start, acp.V1), m))
+	o := &f.out
+	m := gladhand.UpdateMeta{From: o.told + 1, To: o.told, Turn: ev.Turn, By: start.By, Part: true}
+	o.put(o.told, frame(f.s.ID(), acp.OpenToolCall(start, acp.V1), m))
+	return nil
 }
 
 // act does what an event asks for besides being shown.

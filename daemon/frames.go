@@ -3,66 +3,103 @@ package daemon
 import (
 	"encoding/json"
 	"strconv"
-	"sync"
 
 	"gladhand"
 	"gladhand/acp"
 	"gladhand/session"
 )
 
-// A frame is a session/update as it goes onto the wire. Readers at the same
-// cursor get the same *Event from the session, so what one reader made of it
-// serves all: nothing is encoded per client.
+// A frame is a session/update as it goes onto the wire.
 
-// frameKey is everything that a frame depends on.
+// frameKey is everything that a frame depends on, besides the event and the
+// numbers.
 type frameKey struct {
-	ev      *gladhand.Event
-	from    gladhand.Seq
 	version int8
 	own     bool // the reader used _gladhand/attach
 	replay  bool
 	optIns  acp.OptIns
 }
 
-// frameCache keeps the newest frames. The zero value is ready.
-type frameCache struct {
-	mu     sync.RWMutex
-	frames map[frameKey][][]byte
-	bytes  int
+// encoder makes what events are to one reader, or to all that are at one place.
+type encoder struct {
+	s       gladhand.SessionID
+	key     frameKey     // but for replay
+	history gladhand.Seq // numbers up to here are replayed
+	told    gladhand.Seq // the last number that a frame named
+	// room is where frames are put, one behind the other, and size how much is about
+	// to come. Who needs earlier frames no more may empty it.
+	room []byte
+	size int
 }
 
-const framesKept = 1 << 20 // bytes
+const (
+	roomBytes = 64 << 10 // the most that is kept to be used again
+	partBytes = 64 << 10 // about
+	metaBytes = 256      // about; what a frame has around its update
+)
 
-// of returns the frames that it is to a reader; none when it shows nothing.
-func (fc *frameCache) of(s gladhand.SessionID, it session.Item, key frameKey) [][]byte {
-	key.ev, key.from = it.Event, it.From
-	fc.mu.RLock()
-	frames, ok := fc.frames[key]
-	fc.mu.RUnlock()
-	if ok {
-		return frames
+// parts appends to dst what items, which follow the number from, are to a reader.
+// A part ends where the history does.
+func (e *encoder) parts(dst []*part, from gladhand.Seq, items []session.Item) []*part {
+	e.size = 0
+	for _, it := range items {
+		e.size += len(it.Event.Update) + metaBytes
 	}
-	frames = encode(s, it, key)
-	fc.mu.Lock()
-	if fc.frames == nil || fc.bytes >= framesKept {
-		fc.frames, fc.bytes = map[frameKey][][]byte{}, 0
+	var p *part
+	first := 0
+	for i, it := range items {
+		simple := plain(it.Event)
+		if p == nil || !simple || !p.plain || p.bytes >= partBytes || p.from < e.history && p.to >= e.history {
+			p, first = &part{from: from, told: e.told, plain: simple}, i
+			dst = append(dst, p)
+		}
+		n := len(p.frames)
+		p.frames = e.encode(p.frames, it)
+		for _, f := range p.frames[n:] {
+			p.bytes += len(f)
+		}
+		p.items = items[first : i+1]
+		p.to, p.tells = it.To, e.told
+		from = it.To
 	}
-	fc.frames[key] = frames
-	fc.bytes += 64 + len(it.Event.Update)
-	for _, f := range frames {
-		fc.bytes += len(f)
-	}
-	fc.mu.Unlock()
-	return frames
+	return dst
 }
 
-func encode(s gladhand.SessionID, it session.Item, key frameKey) [][]byte {
+// encode appends the frames of one event to dst. What shows nothing is absorbed
+// into the span of the next that does.
+func (e *encoder) encode(dst [][]byte, it session.Item) [][]byte {
+	key := e.key
+	key.replay = it.To <= e.history
 	updates := project(it.Event, key)
-	frames := make([][]byte, 0, len(updates))
 	for i, u := range updates {
-		frames = append(frames, frame(s, u, updateMeta(it, key.replay, i < len(updates)-1)))
+		dst = append(dst, e.frame(u, gladhand.UpdateMeta{
+			From: e.told + 1, To: it.To, Turn: it.Event.Turn, By: it.Event.By, Replay: key.replay, Part: i < len(updates)-1,
+		}))
 	}
-	return frames
+	if len(updates) > 0 {
+		e.told = it.To
+	}
+	return dst
+}
+
+func (e *encoder) frame(update json.RawMessage, m gladhand.UpdateMeta) []byte {
+	if size := len(update) + metaBytes; cap(e.room)-len(e.room) < size {
+		e.room = make([]byte, 0, max(min(e.size, roomBytes), size))
+	}
+	n := len(e.room)
+	e.size -= len(update) + metaBytes
+	e.room = appendFrame(e.room, e.s, update, m)
+	return e.room[n:len(e.room):len(e.room)]
+}
+
+// plain reports whether an event is nothing but frames to every live reader: see
+// feed.echo, feed.openTool and feed.act.
+func plain(ev *gladhand.Event) bool {
+	switch ev.Tag {
+	case acp.TagUserChunk, acp.TagToolCallUpdate, acp.TagToolChunk:
+		return false
+	}
+	return ev.Version != 0
 }
 
 // project is what an event shows to a reader.
@@ -111,7 +148,10 @@ func updateMeta(it session.Item, replay, part bool) gladhand.UpdateMeta {
 
 // frame builds a session/update by hand: the update's bytes go in as they are.
 func frame(s gladhand.SessionID, update json.RawMessage, m gladhand.UpdateMeta) []byte {
-	b := make([]byte, 0, len(update)+220)
+	return appendFrame(make([]byte, 0, len(update)+220), s, update, m)
+}
+
+func appendFrame(b []byte, s gladhand.SessionID, update json.RawMessage, m gladhand.UpdateMeta) []byte {
 	b = append(b, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"`...)
 	b = append(b, s...) // ours: letters and digits
 	b = append(b, `","update":`...)

@@ -32,6 +32,44 @@ func (s *Session) cursor(after gladhand.Seq) *Cursor {
 // At is the last number that Next returned.
 func (c *Cursor) At() gladhand.Seq { return c.told }
 
+// Seen is how far the cursor has come: At, or a higher number when those between
+// carry nothing.
+func (c *Cursor) Seen() gladhand.Seq { return c.at }
+
+// Clone returns another cursor at the same place, for another goroutine.
+func (c *Cursor) Clone() *Cursor {
+	return &Cursor{s: c.s, at: c.at, told: c.told, wake: make(chan struct{}, 1)}
+}
+
+// Skip moves the cursor on to a number: its reader got everything up to there in
+// another way.
+func (c *Cursor) Skip(to gladhand.Seq) { c.at, c.told = max(c.at, to), max(c.told, to) }
+
+// Wait waits until there is something behind the cursor. Its errors are those of
+// [Cursor.Next].
+func (c *Cursor) Wait(ctx context.Context) error {
+	for {
+		s := c.s
+		s.mu.Lock()
+		more, gone := c.at < s.log.shown, s.gone
+		if !more && gone == nil {
+			s.log.waiting = append(s.log.waiting, c)
+		}
+		s.mu.Unlock()
+		switch {
+		case more:
+			return nil
+		case gone != nil:
+			return gone
+		}
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // Next waits for events behind the cursor, returns a page of them (about 256 KiB,
 // at least one) and moves on. Its error is ctx's, the store's, or of
 // [gladhand.ReasonGone] when the session was closed and everything was read.

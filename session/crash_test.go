@@ -341,3 +341,112 @@ func TestQueueOrderSurvivesRestarts(t *testing.T) {
 	again("f")
 	again("g")
 }
+
+// ended waits for f, and fails the test when it hangs.
+func ended[T any](t *testing.T, what string, f func() T) (v T) {
+	t.Helper()
+	c := make(chan T, 1)
+	go func() { c <- f() }()
+	select {
+	case v = <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s hangs", what)
+	}
+	return v
+}
+
+// When the store fails, closing, killing and deleting say so instead of waiting
+// for it; the session stays, its cancelled turn does not come back, and its queue
+// goes on once the store does.
+func TestEndingWhileTheStoreFails(t *testing.T) {
+	for what, end := range map[string]func(*Host, gladhand.SessionID) error{
+		"close": func(h *Host, id gladhand.SessionID) error {
+			_, err := h.Close(context.Background(), person("ana"), id)
+			return err
+		},
+		"kill":   func(h *Host, id gladhand.SessionID) error { return h.Kill(context.Background(), person("ana"), id) },
+		"delete": func(h *Host, id gladhand.SessionID) error { return h.Delete(context.Background(), person("ana"), id) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBench(t, func(ctx context.Context, t gladhand.Turn) (gladhand.StopReason, error) {
+				if t.Prompt().ID == "p1" {
+					<-ctx.Done()
+				}
+				return gladhand.StopEndTurn, nil
+			}, Options{})
+			s := b.session()
+			watch := follow(t, s, person("ana"), 0)
+			mustSend(t, s, person("ana"), "p1", "go")
+			watch.untilTag(t, gladhand.TagTurnStart)
+			mustSend(t, s, person("ana"), "p2", "go")
+			mend := b.refuse("BEFORE UPDATE ON sessions")
+			if err := ended(t, what, func() error { return end(b.host, s.ID()) }); err == nil {
+				t.Fatal("it reports success, and nothing can be stored")
+			}
+			if b.host.Live(s.ID()) != s {
+				t.Fatal("the session has gone")
+			}
+			mend()
+			if e := watch.untilEnd(t, 1); e.StopReason != gladhand.StopCancelled {
+				t.Errorf("the cancelled turn ended with %s", e.StopReason)
+			}
+			watch.untilEnd(t, 2)
+		})
+	}
+}
+
+// A daemon that stops while the store fails says what it could not store, and
+// does not keep a processor busy trying.
+func TestStoppingWhileTheStoreFails(t *testing.T) {
+	t.Parallel() // waits for a while
+	b := newBench(t, func(context.Context, gladhand.Turn) (gladhand.StopReason, error) {
+		return gladhand.StopEndTurn, nil
+	}, Options{})
+	s := b.session()
+	mend := b.refuse("BEFORE UPDATE ON sessions WHEN NEW.running = 0")
+	mustSend(t, s, person("ana"), "p1", "go")
+	poll(t, "the end of the turn is tried", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.turn == nil && s.row.Turn == 1
+	})
+	before := s.handed()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := b.host.Shutdown(ctx); err == nil {
+		t.Error("it stops as if all were stored")
+	}
+	if n := s.handed() - before; n > 200 {
+		t.Errorf("it tried %d times", n)
+	}
+	mend()
+}
+
+func (s *Session) handed() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.writing.batches
+}
+
+// Looking at a session that is not open shows what waits in it.
+func TestPeekShowsTheQueue(t *testing.T) {
+	b := newBench(t, func(context.Context, gladhand.Turn) (gladhand.StopReason, error) {
+		return gladhand.StopEndTurn, nil
+	}, Options{})
+	s := b.session()
+	ana := person("ana")
+	if err := s.Pause(ana, true); err != nil {
+		t.Fatal(err)
+	}
+	mustSend(t, s, ana, "p1", "go")
+	if _, err := b.host.Close(context.Background(), ana, s.ID()); err != nil {
+		t.Fatal(err)
+	}
+	cold, err := b.host.Peek(context.Background(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if queue, paused, err := cold.Queue(ana); err != nil || len(queue) != 1 || !paused || cold.Info().Queued != 1 {
+		t.Errorf("the queue is %+v (paused %v, %v), queued %d", queue, paused, err, cold.Info().Queued)
+	}
+}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +32,8 @@ func (h *Host) Close(ctx context.Context, who gladhand.Identity, id gladhand.Ses
 	}
 	s.queue.held = true
 	s.log.unlock()
-	if err := s.drain(ctx); err != nil {
+	if err := s.drain(ctx, false); err != nil {
+		s.unend()
 		return false, err
 	}
 	s.mu.Lock()
@@ -41,9 +43,8 @@ func (h *Host) Close(ctx context.Context, who gladhand.Identity, id gladhand.Ses
 	if err := s.store.Commit(ctx, put); err != nil {
 		s.mu.Lock()
 		s.row.Info.State = gladhand.StateIdle
-		s.queue.held = false
-		s.kick()
 		s.mu.Unlock()
+		s.unend()
 		return false, err
 	}
 	return false, h.leave(s, errGone("the session was closed; load it to go on"))
@@ -114,7 +115,7 @@ func (h *Host) finish(ctx context.Context, who gladhand.Identity, id gladhand.Se
 		s.cancelTurn(&who)
 	}
 	s.log.unlock()
-	if err := s.drain(ctx); err != nil {
+	if err := s.drain(ctx, false); err != nil {
 		s.unend()
 		return err
 	}
@@ -145,27 +146,34 @@ func (s *Session) unend() {
 	s.kick()
 }
 
-// drain waits until the runner has ended and everything shown is stored.
-func (s *Session) drain(ctx context.Context) error {
-	for {
+// drain waits until the runner has ended and everything shown is stored. When the
+// store fails, a patient one goes on until ctx ends; another returns why.
+func (s *Session) drain(ctx context.Context, patient bool) error {
+	for first := true; ; first = false {
 		s.mu.Lock()
-		s.log.flush()
+		failed := s.log.writing.stuck.Load()
+		if first || failed == nil && !s.runner {
+			s.log.flush() // else it is stored in a while, and not tried as fast as it fails
+		}
 		var wait <-chan struct{}
 		switch {
-		case s.runner:
-			wait = s.idle.wait()
 		case s.log.unsaved > 0 || len(s.log.hidden) > 0:
 			wait = s.log.room.wait()
+		case s.runner:
+			wait = s.idle.wait()
 		}
 		s.log.unlock()
 		if wait == nil {
 			return nil
 		}
+		if failed != nil && !first && !patient {
+			return failed.err
+		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			if err := s.store.Health(); err != nil {
-				return err
+			if failed != nil {
+				return failed.err
 			}
 			return ctx.Err()
 		}
@@ -194,7 +202,8 @@ func (h *Host) leave(s *Session, why error) error {
 // Shutdown stops every session, in parallel: nothing new starts, a running turn
 // may go on until ctx ends and is then cancelled, everything shown is stored,
 // agents are closed. Waiting prompts stay, for the next daemon. Shutdown is
-// called once; grace bounds what follows the cancelling.
+// called once; grace bounds what follows the cancelling. Its error says what
+// could not be stored, or which agent did not close.
 func (h *Host) Shutdown(ctx context.Context) error {
 	h.mu.Lock()
 	if h.stopped {
@@ -205,22 +214,24 @@ func (h *Host) Shutdown(ctx context.Context) error {
 	close(h.opts.stopping)
 	h.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, s := range h.all() {
+	all := h.all()
+	errs := make([]error, len(all))
+	for i, s := range all {
 		wg.Go(func() {
-			if err := h.stop(ctx, s); err != nil {
-				s.slog.Error("stopping", "err", err)
+			if errs[i] = h.stop(ctx, s); errs[i] != nil {
+				s.slog.Error("stopping", "err", errs[i])
 			}
 		})
 	}
 	wg.Wait()
-	return nil
+	return errors.Join(errs...)
 }
 
 func (h *Host) stop(ctx context.Context, s *Session) error {
 	s.mu.Lock()
 	s.queue.held = true
 	s.mu.Unlock()
-	err := s.drain(ctx)
+	err := s.drain(ctx, true)
 	if err != nil {
 		s.mu.Lock()
 		if s.turn != nil {
@@ -229,7 +240,7 @@ func (h *Host) stop(ctx context.Context, s *Session) error {
 		s.log.unlock()
 		last, cancel := context.WithTimeout(context.Background(), 2*cancelGrace)
 		defer cancel()
-		err = s.drain(last)
+		err = s.drain(last, true)
 	}
 	if lerr := h.leave(s, errStopping); err == nil {
 		err = lerr

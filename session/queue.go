@@ -36,6 +36,13 @@ type queued struct {
 	waiters []func(gladhand.Receipt, error)
 }
 
+// fill takes the prompts that wait in the store.
+func (q *queue) fill(waiting []store.Waiting) {
+	for _, w := range waiting {
+		q.items = append(q.items, &queued{Prompt: w.Prompt, place: w.Place, stored: true})
+	}
+}
+
 func (q *queue) waiting() int { return len(q.items) }
 
 func (q *queue) prompts() []gladhand.Prompt {

@@ -32,9 +32,7 @@ func (h *Host) load(ctx context.Context, id gladhand.SessionID) (*Session, error
 		return nil, err
 	}
 	s := newSession(h, row, last)
-	for _, p := range waiting {
-		s.queue.items = append(s.queue.items, &queued{Prompt: p.Prompt, place: p.Place, stored: true})
-	}
+	s.queue.fill(waiting)
 	s.row.Info.State = gladhand.StateIdle
 	if row.Running == 0 && row.Info.State == gladhand.StateIdle {
 		return s, nil
@@ -60,7 +58,13 @@ func (h *Host) Peek(ctx context.Context, id gladhand.SessionID) (*Session, error
 	if err != nil {
 		return nil, err
 	}
-	return newSession(h, row, last), nil
+	waiting, err := h.store.Waiting(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(h, row, last)
+	s.queue.fill(waiting)
+	return s, nil
 }
 
 // usable says why a stored session cannot be opened, or nil.

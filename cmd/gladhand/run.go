@@ -126,10 +126,23 @@ func (r *runner) run(ctx context.Context, args []string) error {
 		if err := r.a.emit(ids{at.Session(), receipt.Prompt}); err != nil {
 			return err
 		}
-	} else if receipt.Position > 0 && at.Snapshot().Turn != 0 {
-		r.a.note("waiting: %d before this one", receipt.Position)
+	} else {
+		r.waits(at.Snapshot(), receipt)
 	}
 	return t.follow(ctx, r.timeout)
+}
+
+// waits says why the prompt does not run at once, and what to do about it.
+func (r *runner) waits(snap gladhand.Snapshot, receipt gladhand.Receipt) {
+	id := snap.Session.ID
+	switch {
+	case snap.Paused:
+		r.a.note("waiting: the queue is paused; go on with: gladhand queue %s resume", id)
+	case receipt.Position > 0 && len(snap.Asks) > 0:
+		r.a.note("waiting: %d before this one, which asks something; answer it with: gladhand attach %s", receipt.Position, id)
+	case receipt.Position > 0 && snap.Turn != 0:
+		r.a.note("waiting: %d before this one", receipt.Position)
+	}
 }
 
 // ids is what `run` prints first with --json, and all of it with --detach.

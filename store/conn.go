@@ -189,6 +189,12 @@ const (
 	qDigGrave
 	qDeleteGrave
 	qPutEvent
+	qPutRecent
+	qDropRecent
+	qCountRecent
+	qSettle
+	qForget
+	qDigRecent
 	qRaiseHead
 	qInsertPrompt
 	qUpdatePrompt
@@ -207,8 +213,11 @@ const (
 	qOpenAsks
 	qAskState
 	qFirstEvent
+	qFirstRecent
 	qEvents
+	qRecents
 	qEvent
+	qRecent
 	qNextEvent
 
 	numQueries
@@ -249,8 +258,15 @@ var queries = [numQueries]string{
 	qDigGrave:      "DELETE FROM events WHERE pos IN (SELECT pos FROM events WHERE pos BETWEEN ?1 AND ?2 LIMIT ?3)",
 	qDeleteGrave:   "DELETE FROM graves WHERE key = ?1",
 	// Without an index beside it, replacing a row is one write in place.
-	qPutEvent:  "INSERT OR REPLACE INTO events (pos, head, upd) VALUES (?1, ?2, ?3)",
-	qRaiseHead: "UPDATE heads SET last = max(last, ?2) WHERE key = ?1",
+	qPutEvent: "INSERT OR REPLACE INTO events (pos, head, upd) VALUES (?1, ?2, ?3)",
+	qPutRecent: `INSERT INTO recent (pos, head, upd) VALUES (?1, ?2, ?3)
+		ON CONFLICT (pos) DO UPDATE SET head = excluded.head, upd = excluded.upd`,
+	qDropRecent:  "DELETE FROM recent WHERE pos = ?1",
+	qCountRecent: "SELECT count(*) FROM recent",
+	qSettle:      "INSERT OR REPLACE INTO events (pos, head, upd) SELECT pos, head, upd FROM recent ORDER BY pos",
+	qForget:      "DELETE FROM recent",
+	qDigRecent:   "DELETE FROM recent WHERE pos BETWEEN ?1 AND ?2",
+	qRaiseHead:   "UPDATE heads SET last = max(last, ?2) WHERE key = ?1",
 	qInsertPrompt: `INSERT INTO prompts (session, id, state, place, outcome, turn, seq, at, delivery, by, content)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (session, id) DO NOTHING`,
 	qUpdatePrompt: "UPDATE prompts SET state = ?3, place = ?4, outcome = ?5, turn = ?6 WHERE session = ?1 AND id = ?2",
@@ -270,9 +286,12 @@ var queries = [numQueries]string{
 	qStarted:      "SELECT " + promptCols + " FROM prompts p WHERE session = " + ofSession + " AND state = 'started' ORDER BY place, n",
 	qOpenAsks: `SELECT id, turn, at, title, tool_call, elicitation, options, digest, rule FROM asks
 		WHERE session = ` + ofSession + ` AND settled IS NULL ORDER BY n`,
-	qAskState:   "SELECT settled, settled_by FROM asks WHERE session = " + ofSession + " AND id = ?2 AND settled IS NOT NULL",
-	qFirstEvent: "SELECT pos FROM events WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC LIMIT 1",
-	qEvents:     "SELECT pos, head, upd FROM events WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos",
-	qEvent:      "SELECT pos, head, upd FROM events WHERE pos = ?1",
-	qNextEvent:  "SELECT pos FROM events WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT 1",
+	qAskState:    "SELECT settled, settled_by FROM asks WHERE session = " + ofSession + " AND id = ?2 AND settled IS NOT NULL",
+	qFirstEvent:  "SELECT pos FROM events WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC LIMIT 1",
+	qFirstRecent: "SELECT pos FROM recent WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC LIMIT 1",
+	qRecents:     "SELECT pos, head, upd FROM recent WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos",
+	qRecent:      "SELECT pos, head, upd FROM recent WHERE pos = ?1",
+	qEvents:      "SELECT pos, head, upd FROM events WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos",
+	qEvent:       "SELECT pos, head, upd FROM events WHERE pos = ?1",
+	qNextEvent:   "SELECT pos FROM events WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT 1",
 }

@@ -160,3 +160,48 @@ func TestDamagedOverflow(t *testing.T) {
 		t.Errorf("read %v", got)
 	}
 }
+
+// Damage among the recent events hides those, and neither what is in its place
+// nor what comes later.
+func TestDamagedRecent(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir, Options{fanOut: 1, recentMax: 300})
+	withSession(t, s, "a")
+	for n := gladhand.Seq(1); n <= 500; n++ { // 300 go to their places, 200 stay
+		commit(t, s, func(tx *Tx) error { return tx.PutEvents("a", marked(n, 300)) })
+	}
+	closeStore(t, s)
+	path := filepath.Join(dir, fileName)
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.LastIndex(file, []byte(`{"mark":"<400>"`))
+	clear(file[at/4096*4096:][:4096])
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := &syncBuffer{}
+	s = openIn(t, dir, Options{fanOut: 1, recentMax: 300, Log: logTo(log)})
+	got := firsts(t, s, "a")
+	if len(got) < 300 || !slices.Equal(got[:300], upTo(300)) || slices.Contains(got, 400) {
+		t.Errorf("read %v", got)
+	}
+	if !strings.Contains(log.String(), "damaged") {
+		t.Error("no warning")
+	}
+	// It goes on when there are too many recent events and they cannot be moved.
+	for n := gladhand.Seq(501); n <= 700; n++ {
+		commit(t, s, func(tx *Tx) error { return tx.PutEvents("a", marked(n, 300)) })
+	}
+	if page, err := s.Events(t.Context(), "a", 699, 1); err != nil || len(page) != 1 {
+		t.Error(page, err)
+	}
+	if !strings.Contains(log.String(), "cannot be moved") {
+		t.Error("they were moved: the test tests nothing")
+	}
+	if err := s.Health(); err != nil {
+		t.Error(err)
+	}
+	commit(t, s, func(tx *Tx) error { return tx.DeleteSession("a") })
+}

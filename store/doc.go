@@ -56,6 +56,8 @@
 // range scan without an index. The row holds a head (see head.go) and the
 // update's bytes as they came. The last number of every session is kept in a
 // narrow table beside, so that a commit of many sessions dirties few pages and
-// listing sessions reads no events. Deleting a session moves its key to
+// listing sessions reads no events. For the same reason the events of a commit
+// for many sessions wait in the table "recent" until there are enough to move
+// (see pending.go). Deleting a session moves its key to
 // "graves"; the writer removes the events behind it in its idle time.
 package store

@@ -25,8 +25,15 @@ func (s *Store) Events(ctx context.Context, id gladhand.SessionID, after gladhan
 		p.end = position(key, maxSeq)
 		p.next = position(key, after)
 		// The entry that covers after begins at or before it.
-		if _, err := c.one(qFirstEvent, func(st *sqlite.Stmt) { p.next = st.ColumnInt64(0) }, position(key, 0), p.next); err != nil && !isDamage(err) {
-			return err
+		var first int64
+		for _, q := range []query{qFirstEvent, qFirstRecent} {
+			_, err := c.one(q, func(st *sqlite.Stmt) { first = max(first, st.ColumnInt64(0)) }, position(key, 0), p.next)
+			if err != nil && !isDamage(err) {
+				return err
+			}
+		}
+		if first > 0 {
+			p.next = first
 		}
 		return p.fill(c)
 	})
@@ -43,7 +50,9 @@ func (s *Store) EventAt(ctx context.Context, id gladhand.SessionID, first gladha
 			return err
 		}
 		if found = found && first > 0 && first <= maxSeq; found {
-			found, err = p.at(c, position(key, first))
+			if found, err = c.one(qRecent, p.row, position(key, first)); err == nil && !found {
+				found, err = c.one(qEvent, p.row, position(key, first))
+			}
 		}
 		switch {
 		case err != nil:
@@ -94,46 +103,115 @@ const (
 // fill reads from p.next on, going around what is damaged.
 func (p *page) fill(c *conn) error {
 	for {
-		err := p.scan(c)
+		err := p.scan(c, p.end, true)
 		if err == nil || !isDamage(err) {
 			return err
 		}
-		if p.s.damaged.fresh(p.next) {
-			p.s.warn("a part of a session's log is damaged and left out", "session", p.id, "after", firstOf(p.next), "err", err)
-		}
+		p.lost(err)
 		next, ok := readable(c, p.next, p.end)
 		if !ok {
-			return nil
+			next = p.end + 1
+		}
+		if err := p.scan(c, next-1, false); err != nil || !ok || p.full() {
+			return err
 		}
 		p.next = next
 	}
 }
 
-// scan reads rows until the page is full or there are no more.
-func (p *page) scan(c *conn) error {
-	st, err := c.bound(qEvents, p.next, p.end)
-	if err != nil {
-		return err
-	}
-	for {
-		more, err := st.Step()
-		if err != nil {
-			return err
-		}
-		if !more {
-			return st.Reset()
-		}
-		p.next = st.ColumnInt64(0) + 1
-		p.row(st)
-		if p.left <= 0 && len(p.events) > 0 {
-			return st.Reset()
-		}
+// lost warns of a damaged page behind the rows that were read.
+func (p *page) lost(err error) {
+	if p.s.damaged.fresh(p.next) {
+		p.s.warn("a part of a session's log is damaged and left out", "session", p.id, "after", firstOf(p.next), "err", err)
 	}
 }
 
-// at reads the one row at pos.
-func (p *page) at(c *conn, pos int64) (found bool, err error) {
-	return c.one(qEvent, p.row, pos)
+func (p *page) full() bool { return p.left <= 0 && len(p.events) > 0 }
+
+// scan reads rows up to end, in order of position, until the page is full or
+// there are no more: those in the table recent and, when settled is set, those
+// in their places. Of two for one position the recent one counts. Damage in
+// the table recent hides only the rest of that.
+func (p *page) scan(c *conn, end int64, settled bool) error {
+	var places, recent cursor
+	defer places.close()
+	defer recent.close()
+	if settled {
+		if err := places.open(c, qEvents, p.next, end); err != nil {
+			return err
+		}
+	}
+	if err := p.around(recent.open(c, qRecents, p.next, end)); err != nil {
+		return err
+	}
+	for places.ok || recent.ok {
+		if !recent.ok || places.ok && places.pos < recent.pos {
+			p.take(&places)
+			if p.full() {
+				return nil
+			}
+			if err := places.step(); err != nil {
+				return err
+			}
+			continue
+		}
+		p.take(&recent)
+		if p.full() {
+			return nil
+		}
+		if places.ok && places.pos == recent.pos {
+			if err := places.step(); err != nil {
+				return err
+			}
+		}
+		if err := p.around(recent.step()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// around warns of damage in the table recent and goes on without.
+func (p *page) around(err error) error {
+	if isDamage(err) {
+		p.lost(err)
+		return nil
+	}
+	return err
+}
+
+func (p *page) take(k *cursor) {
+	p.next = k.pos + 1
+	p.row(k.st)
+}
+
+// cursor is a query that is being read.
+type cursor struct {
+	st  *sqlite.Stmt
+	ok  bool // it stands on a row
+	pos int64
+}
+
+func (k *cursor) open(c *conn, q query, from, to int64) (err error) {
+	if k.st, err = c.bound(q, from, to); err != nil {
+		return err
+	}
+	return k.step()
+}
+
+func (k *cursor) step() (err error) {
+	if k.ok, err = k.st.Step(); err != nil {
+		k.ok = false
+	} else if k.ok {
+		k.pos = k.st.ColumnInt64(0)
+	}
+	return err
+}
+
+func (k *cursor) close() {
+	if k.st != nil {
+		_ = k.st.Reset()
+	}
 }
 
 // row decodes the row that st stands on, and warns when it cannot.

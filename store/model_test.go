@@ -182,7 +182,11 @@ func TestModel(t *testing.T) {
 		dir, remove := tempDir(t)
 		defer remove()
 		open := func() *Store {
-			s, err := Open(context.Background(), dir, Options{MaxBatch: rapid.IntRange(1, 5).Draw(t, "batch")})
+			s, err := Open(context.Background(), dir, Options{
+				MaxBatch:  rapid.IntRange(1, 5).Draw(t, "batch"),
+				fanOut:    rapid.IntRange(1, 3).Draw(t, "fan out"),
+				recentMax: rapid.SampledFrom([]int{1, 5, 1000}).Draw(t, "recent"),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

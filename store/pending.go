@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"gladhand"
@@ -84,12 +85,35 @@ func (tx *Tx) PutEvents(id gladhand.SessionID, events ...*gladhand.Event) error 
 	return nil
 }
 
+// A page of the events table holds one session's events, so a commit for many
+// sessions would write as many pages, and more where pages split. Above fanOut
+// sessions a commit therefore puts events that are not large into the table
+// recent, one behind the other; when that has recentMax rows they are moved to
+// their places together, sorted. Readers merge both tables.
+const (
+	fanOut      = 16
+	recentMax   = 4096
+	recentBytes = 2 << 10
+)
+
+// sessions counts the sessions of sorted rows.
+func (p *pending) sessions() int {
+	n, last := 0, int64(-1)
+	for _, r := range p.rows {
+		if key := r.pos >> seqBits; key != last {
+			n, last = n+1, key
+		}
+	}
+	return n
+}
+
 // finish stores what was put off until the commit.
 func (tx *Tx) finish() error {
 	tx.events.sort()
 	rows := tx.events.rows
+	wide := tx.fanOut > 0 && tx.events.sessions() >= tx.fanOut
 	for i, r := range rows {
-		if err := tx.store(r); err != nil {
+		if err := tx.store(r, wide && len(r.update) <= recentBytes); err != nil {
 			return err
 		}
 		// The last row of a session has its last number: entries do not overlap.
@@ -102,8 +126,18 @@ func (tx *Tx) finish() error {
 	return nil
 }
 
-func (tx *Tx) store(r row) error {
-	st, err := tx.c.bound(qPutEvent)
+// store writes a row to the table recent or to its place.
+func (tx *Tx) store(r row, recent bool) error {
+	q := qPutEvent
+	if recent {
+		q = qPutRecent
+		tx.noted++
+	} else if tx.recents > 0 {
+		if err := tx.c.exec(qDropRecent, r.pos); err != nil {
+			return err
+		}
+	}
+	st, err := tx.c.bound(q)
 	if err != nil {
 		return err
 	}
@@ -114,4 +148,31 @@ func (tx *Tx) store(r row) error {
 		return err
 	}
 	return st.Reset()
+}
+
+// settle moves the recent events to their places, when there are many.
+func (w *writer) settle() {
+	if w.tx.recents < w.settleAt {
+		return
+	}
+	err := w.begin()
+	if err == nil {
+		if err = w.c.exec(qSettle); err == nil {
+			err = w.c.exec(qForget)
+		}
+		err = w.end(err)
+	}
+	w.settleAt = w.recentMax
+	switch {
+	case err == nil:
+		w.tx.recents = 0
+	case isDamage(err):
+		// They stay where they are, and it gets no more.
+		w.tx.fanOut, w.settleAt = 0, math.MaxInt
+		w.log.Warn("store: recent events cannot be moved to their places, since a part of the database is damaged", "dir", w.dir, "err", err)
+		return
+	default:
+		w.settleAt += w.tx.recents
+	}
+	w.report(typed(err, w.dir))
 }

@@ -90,6 +90,15 @@ var migrations = []string{
 		UNIQUE (session, id)
 	) STRICT;
 	CREATE INDEX asks_open ON asks (session) WHERE settled IS NULL;`,
+
+	// Events in the order they came, until there are enough to be put in their
+	// place; see pending.go.
+	`CREATE TABLE recent (
+		n    INTEGER PRIMARY KEY,
+		pos  INTEGER NOT NULL UNIQUE, -- as in events, and in place of a row there
+		head BLOB NOT NULL,
+		upd  BLOB NOT NULL
+	) STRICT;`,
 }
 
 // migrate brings the database to this code's version, each step in a

@@ -36,6 +36,9 @@ type Options struct {
 	// BusyWait is how long a write waits for a lock that another program holds,
 	// default 30 seconds.
 	BusyWait time.Duration
+
+	// fanOut and recentMax replace the constants of these names in tests.
+	fanOut, recentMax int
 }
 
 // Store is an open store. Its methods are safe for concurrent use.
@@ -79,6 +82,12 @@ func open(ctx context.Context, dir string, o Options) (_ *Store, err error) {
 	}
 	if o.BusyWait <= 0 {
 		o.BusyWait = busyWait
+	}
+	if o.fanOut <= 0 {
+		o.fanOut = fanOut
+	}
+	if o.recentMax <= 0 {
+		o.recentMax = recentMax
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
@@ -131,9 +140,13 @@ func open(ctx context.Context, dir string, o Options) (_ *Store, err error) {
 func newWriter(c *conn, dir string, o Options) (*writer, error) {
 	w := &writer{
 		c: c, dir: dir, log: o.Log,
-		maxItems: o.MaxBatch, busyWait: o.BusyWait,
+		maxItems: o.MaxBatch, busyWait: o.BusyWait, recentMax: o.recentMax,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		tx: Tx{c: c, dir: dir, keys: map[gladhand.SessionID]int64{}},
+		tx: Tx{c: c, dir: dir, keys: map[gladhand.SessionID]int64{}, fanOut: o.fanOut},
+	}
+	w.settleAt = w.recentMax
+	if _, err := c.one(qCountRecent, func(st *sqlite.Stmt) { w.tx.recents = st.ColumnInt(0) }); err != nil {
+		return nil, err
 	}
 	var err error
 	w.purging, err = c.one(qGrave, func(*sqlite.Stmt) {})

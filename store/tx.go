@@ -60,6 +60,10 @@ type Tx struct {
 	// many of them are of the items before this one.
 	events pending
 	marked int
+	// fanOut is the least number of sessions of a batch whose events go to the
+	// table recent, 0 for never; recents is how many rows it has, at most, noted
+	// how many the batch adds.
+	fanOut, recents, noted int
 	// by caches the last identity written with an event, as JSON.
 	by     gladhand.Identity
 	byJSON []byte
@@ -121,9 +125,12 @@ func (tx *Tx) reset(committed bool) {
 	tx.bytes, tx.fatal, tx.buried, tx.saved = 0, nil, false, false
 	tx.events.truncate(0)
 	tx.marked = 0
-	if !committed {
+	if committed {
+		tx.recents += tx.noted
+	} else {
 		clear(tx.keys)
 	}
+	tx.noted = 0
 }
 
 // key returns the key of a session, CodeNotFound when there is none.

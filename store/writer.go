@@ -42,9 +42,10 @@ type writer struct {
 	c   *conn
 	dir string
 	log *slog.Logger
-	// maxItems and busyWait are the settings of this store.
-	maxItems int
-	busyWait time.Duration
+	// maxItems, busyWait and recentMax are the settings of this store.
+	maxItems  int
+	busyWait  time.Duration
+	recentMax int
 
 	mu     sync.Mutex // guards queue, head, closed; held for moments
 	queue  []item
@@ -66,6 +67,7 @@ type upkeep struct {
 	commits   int  // since the last look at the write-ahead log
 	bytes     int  // written since then
 	ckptError bool // the last checkpoint failed
+	settleAt  int  // at so many recent events they are moved to their places
 }
 
 // add queues an item, or returns false when the writer has been closed.
@@ -171,6 +173,7 @@ func (w *writer) commit(first item) {
 		}
 	}
 	if health == nil {
+		w.settle()
 		w.checkpoint()
 	}
 }
@@ -222,7 +225,7 @@ func (w *writer) end(err error) error {
 	if err == nil {
 		if err = w.c.exec(qCommit); err == nil {
 			w.commits++
-			w.bytes += w.tx.bytes
+			w.bytes += w.tx.bytes + len(w.batch)*4096 // each item some page of its own
 			w.purging = w.purging || w.tx.buried
 			w.tx.reset(true)
 			return nil
@@ -368,6 +371,9 @@ func (w *writer) dig() error {
 	found, err := w.c.one(qGrave, func(st *sqlite.Stmt) { key = st.ColumnInt64(0) })
 	if err != nil || !found {
 		w.purging = w.purging && found
+		return err
+	}
+	if err := w.c.exec(qDigRecent, position(key, 0), position(key, maxSeq)); err != nil {
 		return err
 	}
 	if err := w.c.exec(qDigGrave, position(key, 0), position(key, maxSeq), int64(purgeRows)); err != nil {

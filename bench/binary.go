@@ -24,7 +24,8 @@ func (b *bench) build(ctx context.Context) (string, error) {
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, "gladhand/cmd/gladhand")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "gladhand/cmd/gladhand")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the binary: %w\n%s", err, out)
 	}

@@ -16,6 +16,10 @@
 // session. A feed that cannot write waits; it holds no queue, and costs nobody
 // else anything.
 //
+// Feeds that are live and show the same kind of client the same session share a
+// stream (stream.go): the first of them reads the log and makes the frames, the
+// others copy. Those too far behind share another one until they have caught up.
+//
 // # Requests
 //
 // Handlers marked inline run on the connection's read loop, in the order in which

@@ -164,6 +164,8 @@ func TestCloseOnlyDetachesWhenOthersNeedTheSession(t *testing.T) {
 	if detached, err := b.host.Close(ctx, person("ana"), s.ID()); err != nil || !detached {
 		t.Fatalf("with another's work: %v %v", detached, err)
 	}
+	// A prompt that has not begun would stay, and run when the session is opened.
+	follow(t, s, person("bo"), 0).untilTag(t, gladhand.TagTurnStart)
 	if detached, err := b.host.Close(ctx, person("bo"), s.ID()); err != nil || detached {
 		t.Fatalf("by the last: %v %v", detached, err)
 	}

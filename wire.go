@@ -72,8 +72,8 @@ type NewSessionMeta struct {
 	Mode    string `json:"mode,omitempty"`
 	Profile string `json:"profile,omitempty"`
 	Yes     bool   `json:"yes,omitempty"`
-	// OneShot marks the session of a `run`: with nobody else there who may
-	// answer, an ask is denied at once instead of waiting.
+	// OneShot marks a session that a `run` made; it is kept with the session. That
+	// nobody can answer there is another thing: AttachParams.NoAnswer.
 	OneShot bool `json:"oneShot,omitempty"`
 }
 

@@ -165,18 +165,6 @@ func (c *Client) ConfigList(ctx context.Context) (json.RawMessage, error) {
 	return r, err
 }
 
-// Log returns the last lines of the daemon's log.
-func (c *Client) Log(ctx context.Context, lines int) ([]string, error) {
-	var r struct {
-		Lines []string `json:"lines"`
-	}
-	params := struct {
-		Lines int `json:"lines"`
-	}{lines}
-	err := c.callAgain(ctx, gladhand.MethodLogQuery, params, &r)
-	return r.Lines, err
-}
-
 // Stop stops the daemon: running turns may go on for the drain time, and
 // everything is stored. It returns when the daemon has taken note; Ended tells
 // when it has gone.

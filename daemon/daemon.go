@@ -129,9 +129,6 @@ func New(st *store.Store, cfg *config.File, o Options) *Daemon {
 	return d
 }
 
-// Host is the daemon's sessions.
-func (d *Daemon) Host() *session.Host { return d.host }
-
 func (d *Daemon) knows(agent string) bool {
 	for _, a := range d.opts.Agents {
 		if a == agent {

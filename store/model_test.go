@@ -84,7 +84,7 @@ func stepSession(t *rapid.T, id gladhand.SessionID) step {
 	row.Info.Title = rapid.String().Draw(t, "title")
 	row.Info.Updated = fmt.Sprintf("2026-01-01T00:00:0%dZ", rapid.IntRange(0, 9).Draw(t, "updated"))
 	row.Turn = gladhand.TurnID(rapid.Uint32().Draw(t, "turn"))
-	row.Dirty, row.Paused = rapid.Bool().Draw(t, "dirty"), rapid.Bool().Draw(t, "paused")
+	row.Paused = rapid.Bool().Draw(t, "paused")
 	return step{"session " + string(id), func(tx *Tx) error { return tx.PutSession(row) }, func(m model) bool {
 		if m[id] == nil {
 			m[id] = &modelSession{events: map[gladhand.Seq]*gladhand.Event{}, prompts: map[gladhand.PromptID]modelPrompt{}, settled: map[gladhand.AskID]gladhand.Settled{}}

@@ -168,7 +168,6 @@ func (w words) session(st *sqlite.Stmt) Session {
 			Updated: formatTime(st.ColumnInt64(10)),
 			Seq:     gladhand.Seq(st.ColumnInt64(15)),
 		},
-		Dirty:   flags&flagDirty != 0,
 		Paused:  flags&flagPaused != 0,
 		OneShot: flags&flagOneShot != 0,
 		Turn:    gladhand.TurnID(st.ColumnInt64(11)),

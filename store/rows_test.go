@@ -36,7 +36,7 @@ func TestSessionRow(t *testing.T) {
 			ID: "a", Cwd: "/w", Title: "what \x00 is “this”", Agent: "claude", Model: "m", Mode: "edits", Profile: "sysadmin", Yes: true,
 			State: gladhand.StateClosed, Created: "2026-01-02T03:04:05Z", Updated: "2026-01-02T03:04:05.25Z",
 		},
-		Turn: 7, Dirty: true, Running: 6, Paused: true, OneShot: true, Rules: raw, Format: 3,
+		Turn: 7, Running: 6, Paused: true, OneShot: true, Rules: raw, Format: 3,
 	}
 	commit(t, s, func(tx *Tx) error { return tx.PutSession(full) })
 	got, err := s.Session(t.Context(), "a")

@@ -18,8 +18,6 @@ type Session struct {
 	Info gladhand.SessionInfo
 	// Turn is the last turn number given out.
 	Turn gladhand.TurnID
-	// Dirty says that growth was open: an unclean end needs the jump.
-	Dirty bool
 	// Running is the turn that has started and not ended, 0 for none.
 	Running gladhand.TurnID
 	// Paused says that the queue is paused.
@@ -34,7 +32,6 @@ type Session struct {
 // The bits of sessions.flags.
 const (
 	flagYes = 1 << iota
-	flagDirty
 	flagPaused
 	flagOneShot
 )
@@ -195,7 +192,7 @@ func sessionArgs(s Session) ([]any, error) {
 		return nil, err
 	}
 	var flags int64
-	for bit, set := range map[int64]bool{flagYes: s.Info.Yes, flagDirty: s.Dirty, flagPaused: s.Paused, flagOneShot: s.OneShot} {
+	for bit, set := range map[int64]bool{flagYes: s.Info.Yes, flagPaused: s.Paused, flagOneShot: s.OneShot} {
 		if set {
 			flags |= bit
 		}

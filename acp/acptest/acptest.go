@@ -54,14 +54,6 @@ func New(version int) *Checker {
 	return &Checker{version: version, asked: map[string]string{}}
 }
 
-// Validate checks a single request or notification of a version. A response's shape
-// follows from its request, so for one only what all have in common is checked; use
-// a Checker to see more.
-func Validate(t testing.TB, version int, from Direction, frame []byte) {
-	t.Helper()
-	New(version).Check(t, from, frame)
-}
-
 // Check fails the test when the frame is not what the schema says.
 func (c *Checker) Check(t testing.TB, from Direction, frame []byte) {
 	t.Helper()

@@ -57,6 +57,7 @@ const (
 	ReasonMalformed       Reason = "malformed"
 	ReasonExpired         Reason = "expired"
 	ReasonUnavailable     Reason = "unavailable"
+	ReasonModel           Reason = "model" // a model failed; data has its name and the kind of failure
 	ReasonDiskFull        Reason = "disk_full"
 	ReasonFrameTooLarge   Reason = "frame_too_large"
 	ReasonFrameTimeout    Reason = "frame_timeout"

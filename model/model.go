@@ -31,18 +31,43 @@ import (
 
 // Model is a language model. Its methods are safe for concurrent use.
 type Model interface {
-	// Name is what people see and choose it by.
+	// Name is what people see and choose it by: "offline", "anthropic/claude-x".
 	Name() string
+	// Limits are what is known of the model without asking anybody.
+	Limits() Limits
 	// Generate streams one reply. It ends at once when ctx does, with ctx's
-	// error. A yielded error is the last; the chunks before it stand.
+	// error. A yielded error is the last, a [*Error] unless it is ctx's; the
+	// chunks before it stand.
 	Generate(ctx context.Context, r Request) iter.Seq2[Chunk, error]
 }
+
+// Limits are what a model can take. A zero number is unknown.
+type Limits struct {
+	// Window is how many tokens a request and its reply may have together,
+	// Output how many of them the reply.
+	Window, Output int
+	// Images says that it sees images; others are told in words that one is there.
+	Images bool
+	// Efforts are the values of Request.Effort it knows, from the least; nil: none.
+	Efforts []string
+	// Price is what its tokens cost.
+	Price Price
+}
+
+// Price is US dollars for a million tokens; zero is free or unknown.
+type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
 
 // Request is what a reply is generated from. Models treat it as immutable.
 type Request struct {
 	System   string
 	Messages []Message
 	Tools    []Tool
+	// Effort is how hard the model should think, one of Limits.Efforts; empty is
+	// the model's own choice, and so is a value it does not know.
+	Effort string
+	// Session groups requests with a common beginning, for providers that cache
+	// by a key. It says nothing about a person.
+	Session string
 }
 
 // Tool is a tool as a model sees it.
@@ -72,9 +97,25 @@ type Message struct {
 
 // Part is one part of a message. Exactly one field is set.
 type Part struct {
-	Text   string
-	Call   *Call
-	Result *Result
+	Text    string
+	Image   *Image
+	Thought *Thought
+	Call    *Call
+	Result  *Result
+}
+
+// Image is a picture in a message of [User] or in a [Result].
+type Image struct {
+	MIME string // image/png, image/jpeg, image/gif or image/webp
+	Data []byte
+}
+
+// Thought is what a model thought before it went on, in a message of
+// [Assistant]. The loop gives it back within the turn, to the model it came from.
+type Thought struct {
+	Text string
+	// State is what the provider wants back with it, of a shape only it knows.
+	State json.RawMessage
 }
 
 // Call is a tool call that the model asks for.
@@ -85,6 +126,8 @@ type Call struct {
 	// Args are as the model wrote them, in a [Chunk] perhaps malformed. In a
 	// [Request] they are always a JSON object.
 	Args json.RawMessage
+	// State is like a Thought's.
+	State json.RawMessage
 }
 
 // Result is what came of a call.
@@ -92,23 +135,37 @@ type Result struct {
 	ID     string
 	Name   string
 	Text   string
+	Images []Image
 	Failed bool
 }
 
 // Chunk is a piece of a reply. Any number of fields may be set.
 type Chunk struct {
-	Text    string
+	Text string
+	// Thought is text of the thought that goes on; State ends it, and alone
+	// is a thought without text.
 	Thought string
+	State   json.RawMessage
 	// Call is a complete call; its ID is ignored.
-	Call  *Call
-	Usage *Usage
+	Call *Call
+	// Notice is for people: why there is a wait, for instance. It is no part of
+	// the reply.
+	Notice string
+	Usage  *Usage
 	// Stop, in the last chunk, says why the reply ended; empty is StopEnd.
 	Stop Stop
 }
 
-// Usage is what a reply took, in tokens.
+// Usage is what a reply took, in tokens. A later one in the same reply replaces
+// an earlier one.
 type Usage struct {
-	Input, Output int
+	// Input counts all of the request, CacheRead and CacheWrite the parts of it
+	// that were read from and written to the provider's cache. Output counts all
+	// of the reply, thoughts too.
+	Input, Output         int
+	CacheRead, CacheWrite int
+	// Cost is in US dollars; 0 when it is free or unknown.
+	Cost float64
 	// Window is the size of the context window; 0 when unknown.
 	Window int
 }
@@ -162,8 +219,10 @@ func Check(messages []Message) error {
 					return fmt.Errorf("message %d (%s): result %q answers no call", i, m.Role, p.Result.ID)
 				}
 				open = open[1:]
-			case m.Role == ToolRole || p.Text == "":
+			case m.Role == ToolRole, p.Text == "" && p.Image == nil && p.Thought == nil:
 				return fmt.Errorf("message %d (%s): an empty part, or text among results", i, m.Role)
+			case p.Image != nil && m.Role != User, p.Thought != nil && m.Role != Assistant:
+				return fmt.Errorf("message %d (%s): an image or a thought that is not its", i, m.Role)
 			}
 		}
 		if m.Role == ToolRole && len(open) > 0 {

@@ -25,6 +25,9 @@ type Offline struct {
 // Name implements [Model].
 func (Offline) Name() string { return "offline" }
 
+// Limits implements [Model].
+func (Offline) Limits() Limits { return Limits{} }
+
 // slowly is the pause between two numbers of a slow count.
 const slowly = 100 * time.Millisecond
 

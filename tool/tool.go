@@ -84,6 +84,29 @@ type Env struct {
 	// Environ is the environment of commands; nil is the daemon's own without
 	// its secrets.
 	Environ []string
+	// Turn is the turn that the tools run in; nil where there is none, and then
+	// the tools that need one say so.
+	Turn Turn
+	// Background are the session's commands in the background; nil where there
+	// can be none.
+	Background *Background
+}
+
+// Turn is what tools may ask of the turn they run in.
+type Turn interface {
+	// Plan shows a plan in place of the last one.
+	Plan(context.Context, []PlanEntry) error
+	// Elicit has people fill in a form, ACP's elicitation/create parameters
+	// without the session. The answer is empty when they declined; reason then
+	// says how it ended, in words for the model.
+	Elicit(ctx context.Context, form json.RawMessage) (answer json.RawMessage, reason string, err error)
+}
+
+// PlanEntry is one step of a plan, of ACP's shape.
+type PlanEntry struct {
+	Content  string `json:"content"`
+	Priority string `json:"priority"` // high, medium, low
+	Status   string `json:"status"`   // pending, in_progress, completed
 }
 
 // Call is a prepared tool call.
@@ -92,6 +115,9 @@ type Call struct {
 	Locations []Location
 	// Action is what is decided on.
 	Action gladhand.Action
+	// Parallel says that it may run beside other such calls of the same reply: it
+	// changes nothing, and is quick to end.
+	Parallel bool
 	// Diffs are the changes to files, to be shown before they happen.
 	Diffs []Diff
 	// Digest describes all that the call does and depends on, looked at anew.
@@ -119,10 +145,18 @@ type Diff struct {
 type Result struct {
 	// Text is for the model and for people, at most MaxResult bytes.
 	Text string
+	// Images are for models that see them, and for people.
+	Images []Image
 	// Raw is further machine-readable output, encoded as JSON; nil is none.
 	Raw any
 	// Failed says that the call ran and did not do what was asked.
 	Failed bool
+}
+
+// Image is a picture: MIME is image/png, image/jpeg, image/gif or image/webp.
+type Image struct {
+	MIME string
+	Data []byte
 }
 
 // Builtin are the tools that need nothing but a workspace.

@@ -280,6 +280,8 @@ type scripted struct {
 
 func (*scripted) Name() string { return "scripted" }
 
+func (*scripted) Limits() model.Limits { return model.Limits{} }
+
 func (m *scripted) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		m.mu.Lock()

@@ -30,9 +30,26 @@ type Turn interface {
 	// Ask puts a question and waits for its verdict. Session, Turn, ID and At are
 	// filled in. Cancelling the turn settles it.
 	Ask(context.Context, Ask) (Verdict, error)
+	// Snapshot is the context last kept for the model, nil when there is none.
+	Snapshot(context.Context) (*ContextSnapshot, error)
+	// Reduce keeps data as the context for the model, in place of the log up to
+	// and including update, an ACP v1 update that announces it. Both are one
+	// commit: when it fails nothing is kept and nothing is shown.
+	Reduce(ctx context.Context, data []byte, update json.RawMessage) error
 	// History yields the session's events behind the cursor, oldest first. A
 	// yielded error is the last.
 	History(ctx context.Context, after Seq) iter.Seq2[*Event, error]
+}
+
+// SnapshotMax is how many bytes a [ContextSnapshot] may have.
+const SnapshotMax = 16 << 20
+
+// ContextSnapshot is the context kept for a session's model, in its agent's own
+// form. One without data is still authoritative: the context is empty.
+type ContextSnapshot struct {
+	// Covers is the last number of the log that Data stands for.
+	Covers Seq
+	Data   []byte
 }
 
 // SessionInfo is what is known of a session without opening it.
@@ -43,7 +60,10 @@ type SessionInfo struct {
 	// Agent is "gladhand" for the built-in one, else the guest's name.
 	Agent string `json:"agent"`
 	// Model is the model's name; "offline" for the embedded one.
-	Model   string `json:"model"`
+	Model string `json:"model"`
+	// Effort is how hard the model thinks, one of its own words; empty leaves it to
+	// the model.
+	Effort  string `json:"effort,omitempty"`
 	Mode    string `json:"mode"`    // ask, edits, plan
 	Profile string `json:"profile"` // coding, sysadmin
 	// Yes means that everything is allowed in this session (--yes).

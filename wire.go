@@ -69,6 +69,7 @@ type UpdateMeta struct {
 type NewSessionMeta struct {
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model,omitempty"`
+	Effort  string `json:"effort,omitempty"`
 	Mode    string `json:"mode,omitempty"`
 	Profile string `json:"profile,omitempty"`
 	Yes     bool   `json:"yes,omitempty"`
@@ -257,6 +258,8 @@ type TurnUpdate struct {
 	Turn          TurnID     `json:"turn"`
 	Prompts       []PromptID `json:"promptIds"` // the one that started it first, then those that joined
 	StopReason    StopReason `json:"stopReason,omitempty"`
+	// Command is the slash command that the turn is: no agent or model sees it.
+	Command string `json:"command,omitempty"`
 	// Error says why, in plain words, when StopReason is error.
 	Error *TurnError `json:"error,omitempty"`
 }

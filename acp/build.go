@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"gladhand"
 )
@@ -165,12 +166,73 @@ func Plan(entries []PlanEntry) json.RawMessage {
 	return o.json()
 }
 
-// Usage says how much of the model's context is used, in tokens.
-func Usage(used, size uint64) json.RawMessage {
+// UsageState is how much of its context a model uses, in tokens, and what the session
+// has cost so far, in US dollars. Meta is "gladhand" in the update's _meta, left out
+// when nil.
+type UsageState struct {
+	Used, Size int
+	Cost       float64
+	Meta       json.RawMessage
+}
+
+// Usage tells a [UsageState].
+func Usage(u UsageState) json.RawMessage {
 	var o object
 	o.str("sessionUpdate", TagUsage)
-	o.int("used", int64(used))
-	o.int("size", int64(size))
+	o.int("used", int64(u.Used))
+	o.int("size", int64(u.Size))
+	if u.Cost > 0 {
+		var c object
+		c.raw("amount", strconv.AppendFloat(nil, u.Cost, 'f', -1, 64))
+		c.str("currency", "USD")
+		o.raw("cost", c.json())
+	}
+	if u.Meta != nil {
+		o.raw("_meta", wrapMeta(u.Meta))
+	}
+	return o.json()
+}
+
+// Compaction tells of a shortened context: status is in_progress, completed or
+// failed, why the reason of a failure, summary what the model now has in place of
+// the older part, left out when empty.
+func Compaction(id, status, summary, why string) json.RawMessage {
+	var o object
+	o.str("sessionUpdate", TagCompaction)
+	o.str("compactionId", id)
+	o.str("status", status)
+	if summary != "" {
+		o.raw("summary", TextContent(summary))
+	}
+	o.maybe("error", why)
+	return o.json()
+}
+
+// Command is a slash command, its name without the slash. Hint says what may follow
+// it; empty when nothing may.
+type Command struct{ Name, Description, Hint string }
+
+// AvailableCommands lists the slash commands, in the shape of the version.
+func AvailableCommands(version int, list []Command) json.RawMessage {
+	items := make([][]byte, len(list))
+	for i, c := range list {
+		var o object
+		o.str("name", c.Name)
+		o.str("description", c.Description)
+		if c.Hint != "" {
+			var in object
+			in.str("hint", c.Hint)
+			o.raw("input", in.json())
+		}
+		items[i] = o.json()
+	}
+	var o object
+	o.str("sessionUpdate", TagCommands)
+	commands := array(items...)
+	if version == V2 {
+		commands = CommandsToV2(commands)
+	}
+	o.raw("availableCommands", commands)
 	return o.json()
 }
 

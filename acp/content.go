@@ -99,6 +99,31 @@ func validateData(data, kind string, n int) error {
 	return nil
 }
 
+// ParseCommand reads a prompt that is a slash command: one block of text, which is
+// a slash, a name of small letters and hyphens, and perhaps a blank and arguments.
+func ParseCommand(content json.RawMessage) (name, args string, ok bool) {
+	n, text := 0, ""
+	eachItem(content, func(s gladhand.Span) bool {
+		n++
+		if block := content[s.Start:s.End]; getStr(block, "type") == "text" {
+			text = getStr(block, "text")
+		}
+		return n < 2
+	})
+	rest, slash := strings.CutPrefix(text, "/")
+	if n != 1 || !slash {
+		return "", "", false
+	}
+	name = rest
+	if i := strings.IndexAny(rest, " \t\r\n"); i >= 0 {
+		name, args = rest[:i], strings.TrimSpace(rest[i:])
+	}
+	if name == "" || name[0] == '-' || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-") != "" {
+		return "", "", false
+	}
+	return name, args, true
+}
+
 // Text is content blocks as plain text, for models and views that have nothing
 // else: text as it is, a link as its name and address, an embedded text with its
 // address above, and other data by its kind. content is an array of blocks, or one.

@@ -240,7 +240,7 @@ func (r *run) reply(ctx context.Context) (calls []call, stop gladhand.StopReason
 			messageID = gladhand.NewID() // text behind a call is a new message
 		}
 		if u := chunk.Usage; u != nil && u.Window > 0 && err == nil {
-			err = r.emit(ctx, acp.Usage(uint64(u.Input+u.Output), uint64(u.Window)))
+			err = r.emit(ctx, acp.Usage(acp.UsageState{Used: u.Input + u.Output, Size: u.Window}))
 		}
 		if err != nil {
 			return nil, "", err

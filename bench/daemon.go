@@ -50,7 +50,7 @@ func playDaemon(args []string) error {
 			Place: place, Config: filepath.Join(args[0], "config.jsonc"), Version: "bench",
 			Log:      slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 			NewAgent: func(context.Context, gladhand.SessionInfo) (session.Agent, error) { return script{}, nil },
-			Models:   []session.Choice{{ID: "scripted"}}, Agents: []string{"gladhand"},
+			Models:   session.Fixed{{ID: "scripted"}}, Agents: []string{"gladhand"},
 		})
 	}()
 	w, err := hello(place, done)

@@ -60,7 +60,7 @@ func crashDaemon(dir string) int {
 		NewAgent: func(_ context.Context, in gladhand.SessionInfo) (session.Agent, error) {
 			return agentFunc(scripted), nil
 		},
-		Models: []session.Choice{{ID: "scripted"}}, Agents: []string{"gladhand"},
+		Models: session.Fixed{{ID: "scripted"}}, Agents: []string{"gladhand"},
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

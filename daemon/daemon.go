@@ -41,10 +41,10 @@ type Options struct {
 	// log/query; empty for none.
 	Log     *slog.Logger
 	LogFile string
-	// NewAgent makes a session's agent. Models are what sessions may choose from,
-	// the default one first. Agents are the names NewAgent knows, the default first.
+	// NewAgent makes a session's agent. Models are what sessions may choose from.
+	// Agents are the names NewAgent knows, the default first.
 	NewAgent func(context.Context, gladhand.SessionInfo) (session.Agent, error)
-	Models   []session.Choice
+	Models   session.Models
 	Agents   []string
 }
 

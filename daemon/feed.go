@@ -137,9 +137,17 @@ func (f *feed) goLive() {
 	if f.key.own {
 		return
 	}
+	f.sayCommands()
 	for _, ask := range f.snap.Asks {
 		f.request(ask)
 	}
+}
+
+// sayCommands tells which slash commands there are. They belong to the daemon and
+// not to the session's history, so they are in no log.
+func (f *feed) sayCommands() {
+	update := session.CommandsUpdate(int(f.key.version))
+	_ = f.c.rpc.Send(f.ctx, frame(f.s.ID(), update, gladhand.UpdateMeta{From: f.out.told + 1, To: f.out.told}))
 }
 
 // answerLoad answers the load or resume that made the feed, once.

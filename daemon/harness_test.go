@@ -52,7 +52,7 @@ func newHouse(t *testing.T, agent agentFunc) *house {
 	h.Daemon = New(st, cfg, Options{
 		Place: proc.Place{DataDir: h.dir, Endpoint: "none"}, Version: "test",
 		NewAgent: func(context.Context, gladhand.SessionInfo) (session.Agent, error) { return agent, nil },
-		Models:   []session.Choice{{ID: "scripted"}}, Agents: []string{"gladhand"},
+		Models:   session.Fixed{{ID: "scripted"}}, Agents: []string{"gladhand"},
 	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

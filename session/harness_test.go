@@ -36,7 +36,7 @@ func newBench(t *testing.T, agent agentFunc, o Options) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir(), agent: agent, opts: o}
 	b.opts.NewAgent = func(context.Context, gladhand.SessionInfo) (Agent, error) { return b.agent, nil }
-	b.opts.Models = []Choice{{ID: "scripted"}}
+	b.opts.Models = Fixed{{ID: "scripted"}}
 	b.start()
 	t.Cleanup(func() { b.stop() })
 	return b

@@ -25,8 +25,8 @@ type Options struct {
 	NewAgent func(context.Context, gladhand.SessionInfo) (Agent, error)
 	// Knows reports whether an agent of this name can be made. Nil: any.
 	Knows func(agent string) bool
-	// Models are the models a session may choose, the default one first.
-	Models []Choice
+	// Models are what a session may choose from. Needed.
+	Models Models
 	// QueueMax is how many prompts may wait in one session. 0: 16.
 	QueueMax int
 	// AskExpiry is how long an ask waits while nobody is there. 0: 30 minutes.
@@ -114,7 +114,7 @@ func (h *Host) Create(ctx context.Context, who gladhand.Identity, cwd string, m 
 	row := store.Session{
 		Info: gladhand.SessionInfo{
 			ID: gladhand.SessionID(gladhand.NewID()), Cwd: dir,
-			Agent: m.Agent, Model: m.Model, Mode: cmp.Or(m.Mode, ModeAsk), Profile: cmp.Or(m.Profile, ProfileCoding), Yes: m.Yes,
+			Agent: m.Agent, Model: m.Model, Effort: m.Effort, Mode: cmp.Or(m.Mode, ModeAsk), Profile: cmp.Or(m.Profile, ProfileCoding), Yes: m.Yes,
 			State: gladhand.StateIdle, Created: now, Updated: now,
 		},
 		OneShot: m.OneShot, Format: Format,

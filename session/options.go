@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"gladhand"
 	"gladhand/acp"
@@ -33,18 +35,88 @@ var modes = []Choice{
 // Modes are the modes a session may choose.
 func Modes() []Choice { return slices.Clone(modes) }
 
+// Models says which models sessions may choose from. Its methods do not wait.
+type Models interface {
+	// Choices are those that are ready, the default one first.
+	Choices() []Choice
+	// Efforts are a model's words for how hard it thinks, nil when it has none.
+	Efforts(model string) []string
+	// Find returns the id of the model that a person means, or an error that says
+	// which there are.
+	Find(name string) (string, error)
+}
+
+// Fixed are models that are always there.
+type Fixed []Choice
+
+// Choices implements [Models].
+func (f Fixed) Choices() []Choice { return f }
+
+// Efforts implements [Models].
+func (f Fixed) Efforts(string) []string { return nil }
+
+// Find implements [Models].
+func (f Fixed) Find(name string) (string, error) {
+	if find(f, name) {
+		return name, nil
+	}
+	return "", oneOf("model", name, f)
+}
+
 // The ids of the config options.
 const (
-	OptionMode  = "mode"
-	OptionModel = "model"
+	OptionMode   = "mode"
+	OptionModel  = "model"
+	OptionEffort = "effort"
 )
 
 // configOptions are the session's options as they stand.
 func (o *Options) configOptions(in gladhand.SessionInfo) []acp.ConfigOption {
-	return []acp.ConfigOption{
-		{ID: OptionMode, Name: "Mode", Category: "mode", Value: in.Mode, Choices: choices(modes)},
-		{ID: OptionModel, Name: "Model", Category: "model", Value: in.Model, Choices: choices(o.Models)},
+	models := o.Models.Choices()
+	if !find(models, in.Model) { // chosen by name, or not ready any more
+		models = append([]Choice{{ID: in.Model, Name: in.Model}}, models...)
 	}
+	options := []acp.ConfigOption{
+		{ID: OptionMode, Name: "Mode", Category: "mode", Value: in.Mode, Choices: choices(modes)},
+		{ID: OptionModel, Name: "Model", Category: "model", Value: in.Model, Choices: choices(models)},
+	}
+	if efforts := o.efforts(in.Model); efforts != nil {
+		options = append(options, acp.ConfigOption{
+			ID: OptionEffort, Name: "Thinking effort", Category: "thought_level", Value: cmp.Or(in.Effort, effortDefault), Choices: choices(efforts),
+		})
+	}
+	return options
+}
+
+// effortDefault is the choice that leaves the effort to the model.
+const effortDefault = "default"
+
+// efforts are a model's efforts as choices, nil when it has none.
+func (o *Options) efforts(model string) []Choice {
+	words := o.Models.Efforts(model)
+	if len(words) == 0 {
+		return nil
+	}
+	list := []Choice{{ID: effortDefault, Name: "Default", Description: "What the model does by itself"}}
+	for _, w := range words {
+		list = append(list, Choice{ID: w, Name: upperFirst(w)})
+	}
+	return list
+}
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// choose sets the model, and drops an effort that it does not know.
+func (o *Options) choose(in *gladhand.SessionInfo, name string) error {
+	id, err := o.Models.Find(name)
+	if err != nil {
+		return err
+	}
+	in.Model = id
+	if !slices.Contains(o.Models.Efforts(id), in.Effort) {
+		in.Effort = ""
+	}
+	return nil
 }
 
 // Options are the session's config options as they stand.
@@ -72,8 +144,12 @@ func oneOf(what, value string, list []Choice) error {
 
 // check validates the choices of a new session and fills in the defaults.
 func (h *Host) check(in *gladhand.SessionInfo) error {
-	if in.Model == "" && len(h.opts.Models) > 0 {
-		in.Model = h.opts.Models[0].ID
+	effort := in.Effort
+	if list := h.opts.Models.Choices(); in.Model == "" && len(list) > 0 {
+		in.Model = list[0].ID
+	}
+	if err := h.opts.choose(in, in.Model); err != nil {
+		return err
 	}
 	if in.Agent == "" {
 		in.Agent = "gladhand"
@@ -83,8 +159,8 @@ func (h *Host) check(in *gladhand.SessionInfo) error {
 		return oneOf("mode", in.Mode, modes)
 	case in.Profile != ProfileCoding && in.Profile != ProfileSysadmin:
 		return oneOf("profile", in.Profile, []Choice{{ID: ProfileCoding}, {ID: ProfileSysadmin}})
-	case !find(h.opts.Models, in.Model):
-		return oneOf("model", in.Model, h.opts.Models)
+	case effort != in.Effort && h.opts.efforts(in.Model) != nil:
+		return oneOf("effort", effort, h.opts.efforts(in.Model))
 	case !h.opts.Knows(in.Agent):
 		return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid, "there is no agent %q here", in.Agent)
 	}
@@ -118,12 +194,18 @@ func (s *Session) SetOption(who gladhand.Identity, id, value string) ([]acp.Conf
 			return nil, oneOf("mode", value, modes)
 		}
 	case OptionModel:
-		in.Model = value
-		if !find(s.opts.Models, value) {
-			return nil, oneOf("model", value, s.opts.Models)
+		if err := s.opts.choose(&in, value); err != nil {
+			return nil, err
+		}
+	case OptionEffort:
+		if in.Effort = value; value == effortDefault {
+			in.Effort = ""
+		}
+		if list := s.opts.efforts(in.Model); !find(list, value) {
+			return nil, oneOf("effort", value, list)
 		}
 	default:
-		return nil, oneOf("option", id, []Choice{{ID: OptionMode}, {ID: OptionModel}})
+		return nil, oneOf("option", id, []Choice{{ID: OptionMode}, {ID: OptionModel}, {ID: OptionEffort}})
 	}
 	if err := sysadmin(in); err != nil {
 		return nil, err

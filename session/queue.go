@@ -154,7 +154,10 @@ func checkPrompt(who gladhand.Identity, p *gladhand.Prompt) error {
 		return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid,
 			"a prompt may have %d bytes, and this has %d; name a file instead of sending it", PromptMax, len(p.Content)).With("limit", PromptMax)
 	}
-	return acp.ValidatePrompt(p.Content)
+	if err := acp.ValidatePrompt(p.Content); err != nil {
+		return err
+	}
+	return checkCommand(p.Content)
 }
 
 // known handles a prompt whose id is in memory already; mu is held.

@@ -101,7 +101,7 @@ func (s *Session) begin(it *queued) *turn {
 	it.State, it.Turn = gladhand.PromptStarted, t.id
 	row, place, put := it.Prompt, it.place, s.put()
 	events := []*gladhand.Event{s.own(&it.By, gladhand.TagTurnStart, gladhand.TurnUpdate{
-		SessionUpdate: gladhand.TagTurnStart, Turn: t.id, Prompts: []gladhand.PromptID{it.ID},
+		SessionUpdate: gladhand.TagTurnStart, Turn: t.id, Prompts: []gladhand.PromptID{it.ID}, Command: commandOf(it.Content),
 	})}
 	s.log.append(&op{
 		revert: true,
@@ -114,6 +114,11 @@ func (s *Session) begin(it *queued) *turn {
 		},
 	}, append(events, s.userChunks(it)...)...)
 	return t
+}
+
+func commandOf(content json.RawMessage) string {
+	name, _, _ := acp.ParseCommand(content)
+	return name
 }
 
 // unbegin puts everything back to before the turn; mu is held.
@@ -156,9 +161,15 @@ func (s *Session) drive(t *turn) (gladhand.StopReason, error) {
 		reason gladhand.StopReason
 		err    error
 	}
-	agent, err := s.agentFor(t.ctx)
-	if err != nil {
-		return "", err
+	run, close := func() (gladhand.StopReason, error) { return "", nil }, func() error { return nil }
+	if name, args, ok := acp.ParseCommand(t.prompts[0].Content); ok {
+		run = func() (gladhand.StopReason, error) { return t.command(name, args) }
+	} else {
+		agent, err := s.agentFor(t.ctx)
+		if err != nil {
+			return "", err
+		}
+		run, close = func() (gladhand.StopReason, error) { return agent.Run(t.ctx, t) }, agent.Close
 	}
 	done := make(chan result, 1)
 	go func() {
@@ -168,7 +179,7 @@ func (s *Session) drive(t *turn) (gladhand.StopReason, error) {
 				done <- result{err: fmt.Errorf("the agent panicked: %v", p)}
 			}
 		}()
-		reason, err := agent.Run(t.ctx, t)
+		reason, err := run()
 		done <- result{reason, err}
 	}()
 	select {
@@ -187,7 +198,7 @@ func (s *Session) drive(t *turn) (gladhand.StopReason, error) {
 	s.mu.Unlock()
 	go func() {
 		<-done
-		if err := agent.Close(); err != nil {
+		if err := close(); err != nil {
 			s.slog.Warn("closing the replaced agent", "err", err)
 		}
 	}()
@@ -459,6 +470,12 @@ func (t *turn) Emit(ctx context.Context, update json.RawMessage) error {
 }
 
 func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) error {
+	return t.file(ctx, version, update, nil)
+}
+
+// file puts an update into the log. With also, it is a fact, and also is part of
+// its commit.
+func (t *turn) file(ctx context.Context, version int, update json.RawMessage, also func(*store.Tx, *gladhand.Event) error) error {
 	if len(update) > EventMax {
 		return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid,
 			"an update may have %d bytes, and this has %d", EventMax, len(update)).With("limit", EventMax)
@@ -478,8 +495,8 @@ func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) er
 	}
 	ev.Turn, ev.At = t.id, time.Now()
 	starts, opened := t.track(ev)
-	if ev.Tag == acp.TagSessionInfo {
-		ev.Class = gladhand.Fact // it changes the session's row with it
+	if ev.Tag == acp.TagSessionInfo || also != nil {
+		ev.Class = gladhand.Fact // it changes more than the log
 	}
 	if ev.Class != gladhand.Fact {
 		s.log.append(nil, ev)
@@ -487,7 +504,7 @@ func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) er
 		return nil
 	}
 	wait := make(chan error, 1)
-	o := &op{revert: starts, done: func(err error) {
+	o := &op{revert: starts || also != nil, done: func(err error) {
 		if err != nil && opened != "" {
 			delete(t.open, opened) // it never was in the log, so nothing ends it
 		}
@@ -497,9 +514,28 @@ func (t *turn) emit(ctx context.Context, version int, update json.RawMessage) er
 		s.row.Info.Title = title
 		o.with = s.put()
 	}
+	if also != nil {
+		o.with = func(tx *store.Tx) error { return also(tx, ev) }
+	}
 	s.log.append(o, ev)
 	s.log.unlock()
 	return t.await(ctx, wait)
+}
+
+// Snapshot implements [gladhand.Turn].
+func (t *turn) Snapshot(ctx context.Context) (*gladhand.ContextSnapshot, error) {
+	return t.s.store.Snapshot(ctx, t.s.id)
+}
+
+// Reduce implements [gladhand.Turn].
+func (t *turn) Reduce(ctx context.Context, data []byte, update json.RawMessage) error {
+	if len(data) > gladhand.SnapshotMax {
+		return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid,
+			"a context may have %d bytes, and this has %d", gladhand.SnapshotMax, len(data)).With("limit", gladhand.SnapshotMax)
+	}
+	return t.file(ctx, acp.V1, update, func(tx *store.Tx, ev *gladhand.Event) error {
+		return tx.PutSnapshot(t.s.id, gladhand.ContextSnapshot{Covers: ev.Last, Data: data})
+	})
 }
 
 // track keeps the tool calls that are open; it reports whether the event is a

@@ -184,6 +184,8 @@ const (
 	qDeleteHead
 	qDeletePrompts
 	qDeleteAsks
+	qDeleteSnapshot
+	qPutSnapshot
 	qInsertGrave
 	qGrave
 	qDigGrave
@@ -203,6 +205,7 @@ const (
 	qAskExists
 
 	qSession
+	qSnapshot
 	qSessions
 	qCountAsks
 	qCountWaiting
@@ -224,7 +227,7 @@ const (
 )
 
 const (
-	sessionCols = "s.id, s.cwd, s.title, s.agent, s.model, s.mode, s.profile, s.state, s.flags, s.created, s.updated, s.turn, s.running, s.rules, s.format"
+	sessionCols = "s.id, s.cwd, s.title, s.agent, s.model, s.mode, s.profile, s.state, s.flags, s.created, s.updated, s.turn, s.running, s.rules, s.format, s.effort"
 	promptCols  = "p.id, p.state, p.outcome, p.turn, p.seq, p.at, p.delivery, p.by, p.content, p.place"
 	ofSession   = "(SELECT key FROM sessions WHERE id = ?1)"
 )
@@ -244,19 +247,21 @@ var queries = [numQueries]string{
 	qCheckpointTruncate: "PRAGMA wal_checkpoint(TRUNCATE)",
 
 	qKey: "SELECT key FROM sessions WHERE id = ?1",
-	qInsertSession: `INSERT INTO sessions (id, cwd, title, agent, model, mode, profile, state, flags, created, updated, turn, running, rules, format)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)`,
+	qInsertSession: `INSERT INTO sessions (id, cwd, title, agent, model, mode, profile, state, flags, created, updated, turn, running, rules, format, effort)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)`,
 	qUpdateSession: `UPDATE sessions SET cwd = ?2, title = ?3, agent = ?4, model = ?5, mode = ?6, profile = ?7, state = ?8, flags = ?9,
-		created = ?10, updated = ?11, turn = ?12, running = ?13, rules = ?14, format = ?15 WHERE id = ?1`,
-	qInsertHead:    "INSERT INTO heads (key, last) VALUES (?1, 0)",
-	qDeleteSession: "DELETE FROM sessions WHERE key = ?1",
-	qDeleteHead:    "DELETE FROM heads WHERE key = ?1",
-	qDeletePrompts: "DELETE FROM prompts WHERE session = ?1",
-	qDeleteAsks:    "DELETE FROM asks WHERE session = ?1",
-	qInsertGrave:   "INSERT INTO graves (key) VALUES (?1)",
-	qGrave:         "SELECT key FROM graves LIMIT 1",
-	qDigGrave:      "DELETE FROM events WHERE pos IN (SELECT pos FROM events WHERE pos BETWEEN ?1 AND ?2 LIMIT ?3)",
-	qDeleteGrave:   "DELETE FROM graves WHERE key = ?1",
+		created = ?10, updated = ?11, turn = ?12, running = ?13, rules = ?14, format = ?15, effort = ?16 WHERE id = ?1`,
+	qInsertHead:     "INSERT INTO heads (key, last) VALUES (?1, 0)",
+	qDeleteSession:  "DELETE FROM sessions WHERE key = ?1",
+	qDeleteHead:     "DELETE FROM heads WHERE key = ?1",
+	qDeletePrompts:  "DELETE FROM prompts WHERE session = ?1",
+	qDeleteAsks:     "DELETE FROM asks WHERE session = ?1",
+	qDeleteSnapshot: "DELETE FROM snapshots WHERE session = ?1",
+	qPutSnapshot:    "INSERT OR REPLACE INTO snapshots (session, seq, data) VALUES (?1, ?2, ?3)",
+	qInsertGrave:    "INSERT INTO graves (key) VALUES (?1)",
+	qGrave:          "SELECT key FROM graves LIMIT 1",
+	qDigGrave:       "DELETE FROM events WHERE pos IN (SELECT pos FROM events WHERE pos BETWEEN ?1 AND ?2 LIMIT ?3)",
+	qDeleteGrave:    "DELETE FROM graves WHERE key = ?1",
 	// Without an index beside it, replacing a row is one write in place.
 	qPutEvent: "INSERT OR REPLACE INTO events (pos, head, upd) VALUES (?1, ?2, ?3)",
 	qPutRecent: `INSERT INTO recent (pos, head, upd) VALUES (?1, ?2, ?3)
@@ -277,6 +282,7 @@ var queries = [numQueries]string{
 	qAskExists: "SELECT settled FROM asks WHERE session = ?1 AND id = ?2",
 
 	qSession:      "SELECT " + sessionCols + ", h.last FROM sessions s LEFT JOIN heads h USING (key) WHERE s.id = ?1",
+	qSnapshot:     "SELECT seq, data FROM snapshots WHERE session = " + ofSession,
 	qSessions:     "SELECT " + sessionCols + ", h.last, s.key FROM sessions s LEFT JOIN heads h USING (key) ORDER BY s.updated DESC, s.key DESC",
 	qCountAsks:    "SELECT session, count(*) FROM asks WHERE settled IS NULL GROUP BY session",
 	qCountWaiting: "SELECT session, count(*) FROM prompts WHERE state = 'stored' GROUP BY session",

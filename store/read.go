@@ -115,7 +115,7 @@ func (s *Store) Sessions(ctx context.Context) ([]Listed, error) {
 		}
 		words := words{}
 		return c.each(qSessions, func(st *sqlite.Stmt) error {
-			row, key := words.session(st), st.ColumnInt64(16)
+			row, key := words.session(st), st.ColumnInt64(17)
 			row.Info.Asks, row.Info.Queued = asks[key], waiting[key]
 			list = append(list, Listed{row})
 			return nil
@@ -162,11 +162,12 @@ func (w words) session(st *sqlite.Stmt) Session {
 			Model:   w.word(st, 4),
 			Mode:    w.word(st, 5),
 			Profile: w.word(st, 6),
+			Effort:  w.word(st, 15),
 			State:   gladhand.SessionState(w.word(st, 7)),
 			Yes:     flags&flagYes != 0,
 			Created: formatTime(st.ColumnInt64(9)),
 			Updated: formatTime(st.ColumnInt64(10)),
-			Seq:     gladhand.Seq(st.ColumnInt64(15)),
+			Seq:     gladhand.Seq(st.ColumnInt64(16)),
 		},
 		Paused:  flags&flagPaused != 0,
 		OneShot: flags&flagOneShot != 0,
@@ -175,6 +176,18 @@ func (w words) session(st *sqlite.Stmt) Session {
 		Rules:   blob(st, 13),
 		Format:  st.ColumnInt(14),
 	}
+}
+
+// Snapshot returns the context kept for a session's model, nil when there is none.
+func (s *Store) Snapshot(ctx context.Context, id gladhand.SessionID) (*gladhand.ContextSnapshot, error) {
+	var snap *gladhand.ContextSnapshot
+	err := s.read(ctx, func(c *conn) error {
+		_, err := c.one(qSnapshot, func(st *sqlite.Stmt) {
+			snap = &gladhand.ContextSnapshot{Covers: gladhand.Seq(st.ColumnInt64(0)), Data: blob(st, 1)}
+		}, string(id))
+		return err
+	})
+	return snap, err
 }
 
 // LastSeq returns the highest number stored for a session, 0 for none.

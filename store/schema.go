@@ -99,6 +99,15 @@ var migrations = []string{
 		head BLOB NOT NULL,
 		upd  BLOB NOT NULL
 	) STRICT;`,
+
+	`ALTER TABLE sessions ADD COLUMN effort TEXT NOT NULL DEFAULT '';
+
+	-- The context kept for a session's model, in place of its log up to a number.
+	CREATE TABLE snapshots (
+		session INTEGER PRIMARY KEY, -- key
+		seq     INTEGER NOT NULL,
+		data    BLOB NOT NULL
+	) STRICT;`,
 }
 
 // migrate brings the database to this code's version, each step in a

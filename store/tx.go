@@ -200,7 +200,7 @@ func sessionArgs(s Session) ([]any, error) {
 	i := s.Info
 	return []any{
 		string(i.ID), i.Cwd, i.Title, i.Agent, i.Model, i.Mode, i.Profile, string(i.State), flags,
-		created, updated, int64(s.Turn), int64(s.Running), []byte(s.Rules), int64(s.Format),
+		created, updated, int64(s.Turn), int64(s.Running), []byte(s.Rules), int64(s.Format), i.Effort,
 	}, nil
 }
 
@@ -235,12 +235,23 @@ func (tx *Tx) DeleteSession(id gladhand.SessionID) error {
 	}
 	delete(tx.keys, id)
 	tx.buried = true
-	for _, q := range []query{qDeleteSession, qDeleteHead, qDeletePrompts, qDeleteAsks, qInsertGrave} {
+	for _, q := range []query{qDeleteSession, qDeleteHead, qDeletePrompts, qDeleteAsks, qDeleteSnapshot, qInsertGrave} {
 		if err := tx.exec(q, key); err != nil {
 			return tx.fail(err)
 		}
 	}
 	return nil
+}
+
+// PutSnapshot keeps data as the context of a session's model: what its log says up
+// to the number, in another form. It replaces an earlier one.
+func (tx *Tx) PutSnapshot(id gladhand.SessionID, s gladhand.ContextSnapshot) error {
+	key, err := tx.key(id)
+	if err != nil {
+		return err
+	}
+	tx.bytes += 128 + len(s.Data)
+	return tx.fail(tx.exec(qPutSnapshot, key, int64(s.Covers), append([]byte{}, s.Data...)))
 }
 
 // identity is by as JSON, nil for nil.

@@ -54,7 +54,7 @@ func (a *app) serve(ctx context.Context) error {
 	err = serveAfter(ctx, place, log, daemon.Options{
 		Place: place, Config: settings, Version: ourVersion(), Log: log, LogFile: client.LogFile(place),
 		NewAgent: newAgents(place, log),
-		Models: []session.Choice{{
+		Models: session.Fixed{{
 			ID: offlineModel, Name: "Offline", Description: "Inside the binary: plain requests, no key and no network",
 		}},
 		Agents: []string{builtIn},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -53,6 +54,8 @@ func TestPath(t *testing.T) {
 	}
 }
 
+func same(a, b Settings) bool { return reflect.DeepEqual(a, b) }
+
 func open(t *testing.T, text string) *File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.jsonc")
@@ -90,7 +93,7 @@ func set(f *File, prop, value string) error {
 func TestDefaults(t *testing.T) {
 	f, err := Open(filepath.Join(t.TempDir(), "none", "config.jsonc"))
 	must(t, err)
-	if f.Settings() != Defaults() {
+	if !same(f.Settings(), Defaults()) {
 		t.Errorf("%+v", f.Settings())
 	}
 	items, err := f.List()
@@ -107,34 +110,39 @@ func TestDefaults(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if f.Settings() != Defaults() {
+	if !same(f.Settings(), Defaults()) {
 		t.Errorf("%+v", f.Settings())
 	}
 	for _, text := range []string{"", " \n", "{}", "\ufeff{}", "{} // end", "{\"$schema\": \"x\",}"} {
-		if f := open(t, text); f.Settings() != Defaults() {
+		if f := open(t, text); !same(f.Settings(), Defaults()) {
 			t.Errorf("%q: %+v", text, f.Settings())
 		}
 	}
 }
 
 func TestReads(t *testing.T) {
+	abs := filepath.Join(t.TempDir(), "ca.pem")
 	f := open(t, `// mine
 {
   "agent": "claude", "model": "offline", "mode": "plan", "profile": "sysadmin",
   "queue": {"max": 256}, /* long */ "asks": {"expiry": "1h30m"},
   "limits": {"connections": 1},
   "stop": {"drain": "0s"},
-  "log": {"level": "debug",},
+  "log": {"level": "debug",}, "effort": "high", "steps": {"max": 50}, "compact": {"at": 60},
+  "network": {"proxy": "none", "no_proxy": "a,.b", "ca": `+string(quote(abs))+`},
 }`)
 	want := Settings{
-		"claude", "offline", "plan", "sysadmin",
-		Queue{256},
-		Asks{90 * time.Minute},
-		Limits{1},
-		Stop{0},
-		Log{"debug"},
+		Agent: "claude", Model: "offline", Effort: "high", Mode: "plan", Profile: "sysadmin",
+		Steps:   Steps{50},
+		Compact: Compact{60},
+		Queue:   Queue{256},
+		Asks:    Asks{90 * time.Minute},
+		Limits:  Limits{1},
+		Stop:    Stop{0},
+		Log:     Log{"debug"},
+		Network: Network{Proxy: gladhand.PartlySecret("none", "none"), NoProxy: "a,.b", CA: abs},
 	}
-	if f.Settings() != want {
+	if !same(f.Settings(), want) {
 		t.Errorf("%+v", f.Settings())
 	}
 	for prop, v := range map[string]string{"asks.expiry": `"1h30m"`, "queue.max": "256", "stop.drain": `"0s"`} {
@@ -178,6 +186,12 @@ func TestRefusesWithPlaceAndMend(t *testing.T) {
 		{"{\"ü\": 1, \"mode\": 1}", 1, 2, "no setting"},
 		{"{/* ü日 */\"mode\": 1}", 1, 18, "one of"}, // columns are characters
 		{"{\"whatever\": 1}", 1, 2, "config list"},
+		{"{\"compact\": {\"at\": 49}}", 1, 20, "from 50 to 95"},
+		{"{\"compact\": {\"at\": 96}}", 1, 20, "from 50 to 95"},
+		{"{\"steps\": {\"max\": 0}}", 1, 19, "from 1 to 1000"},
+		{"{\"steps\": {\"max\": 1001}}", 1, 19, "from 1 to 1000"},
+		{"{\"network\": {\"ca\": \"ca.pem\"}}", 1, 20, "absolute"},
+		{"{\"network\": {\"proxy\": \"ftp://x\"}}", 1, 23, "socks5://"},
 	} {
 		err := Validate([]byte(c.text))
 		var e *gladhand.Error
@@ -262,7 +276,7 @@ func TestSetKeepsTheRest(t *testing.T) {
 			}
 			again, err := Open(f.Path())
 			must(t, err)
-			if again.Settings() != f.Settings() || f.Settings() == Defaults() {
+			if !same(again.Settings(), f.Settings()) || same(f.Settings(), Defaults()) {
 				t.Errorf("in force %+v, in the file %+v", f.Settings(), again.Settings())
 			}
 		})
@@ -282,7 +296,7 @@ func TestSetManyTimes(t *testing.T) {
 		must(t, f.Set(t.Context(), prop, value))
 		again, err := Open(f.Path())
 		must(t, err)
-		if again.Settings() != f.Settings() {
+		if !same(again.Settings(), f.Settings()) {
 			t.Fatalf("%d: %+v\n%+v\n%s", i, f.Settings(), again.Settings(), onDisk(t, f))
 		}
 	}
@@ -321,7 +335,7 @@ func TestSomebodyElsesChangeIsKept(t *testing.T) {
 	const theirs = "{ /* theirs */ \"mode\": \"plan\"}"
 	must(t, os.WriteFile(f.Path(), []byte(theirs), 0o600))
 	wantReason(t, set(f, "model", `"m"`), gladhand.ReasonConflict)
-	if onDisk(t, f) != theirs || f.Settings() != Defaults() {
+	if onDisk(t, f) != theirs || !same(f.Settings(), Defaults()) {
 		t.Errorf("%s %+v", onDisk(t, f), f.Settings())
 	}
 	must(t, f.Reload())

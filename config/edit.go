@@ -11,18 +11,21 @@ import (
 // bytes change; a new member goes before the closing brace of its group, behind
 // whatever comment is there. (hujson's Patch keeps comments too, but asks for a
 // Format of the whole file behind it, which moves everything.)
-func (d *document) put(prop string, raw []byte) []byte {
+func (d *document) put(prop string, raw []byte) ([]byte, error) {
 	v := d.root
 	names := strings.Split(prop, ".")
 	for i, name := range names {
-		o := v.Value.(*hujson.Object) // checked: groups are objects
+		o, ok := v.Value.(*hujson.Object) // a group is one: it was checked
+		if !ok {
+			return nil, invalid("%s is no object: set it whole", strings.Join(names[:i], "."))
+		}
 		m := member(o, name)
 		if m == nil {
-			return d.insert(v, o, names[i:], raw)
+			return d.insert(v, o, names[i:], raw), nil
 		}
 		v = *m
 	}
-	return d.splice(v.StartOffset, v.EndOffset, raw)
+	return d.splice(v.StartOffset, v.EndOffset, raw), nil
 }
 
 func member(o *hujson.Object, name string) *hujson.Value {

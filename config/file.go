@@ -9,7 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+
+	"github.com/tailscale/hujson"
 
 	"gladhand"
 )
@@ -94,15 +97,27 @@ func (f *File) Settings() Settings {
 	return f.now
 }
 
-// Get returns the value in force of a setting. An unknown prop is ReasonInvalid,
-// and the message names the nearest.
+// Get returns the value in force of a setting, or of a part of an object setting
+// ("providers.local.url"). Secrets in it are masked. An unknown prop is
+// ReasonInvalid, and the message names the nearest.
 func (f *File) Get(prop string) (json.RawMessage, error) {
 	def := find(prop)
-	if def == nil {
+	s := f.Settings()
+	if def != nil {
+		return def.value(&s).json(), nil
+	}
+	if def = within(prop); def == nil {
 		return nil, unknown(prop)
 	}
-	s := f.Settings()
-	return def.value(&s).json(), nil
+	raw, at := def.value(&s).json(), def.prop
+	for _, name := range strings.Split(prop, ".")[1:] {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &members) != nil || members[name] == nil {
+			return nil, invalid("%s has no %q", at, name)
+		}
+		raw, at = members[name], at+"."+name
+	}
+	return raw, nil
 }
 
 // List returns all settings.
@@ -121,7 +136,7 @@ func (f *File) List() ([]Item, error) {
 	return items, nil
 }
 
-// Set changes one setting, durably: when it returns nil, the file has it and so
+// Set changes one setting, or a part of an object setting, durably: when it returns nil, the file has it and so
 // have the settings in force; otherwise both are as they were.
 //
 // Where path is a symbolic link, the file it leads to is replaced and the link
@@ -153,7 +168,7 @@ func (f *File) commit(ctx context.Context, changes []change) error {
 	}
 	now, set, err := validate(candidate)
 	if err != nil {
-		return err
+		return unplaced(err)
 	}
 	if err := f.write(ctx, candidate); err != nil {
 		return err
@@ -164,13 +179,19 @@ func (f *File) commit(ctx context.Context, changes []change) error {
 
 func stage(text []byte, c change) ([]byte, error) {
 	def := find(c.prop)
-	if def == nil {
-		return nil, unknown(c.prop)
-	}
 	raw := bytes.TrimSpace(c.value)
-	var scratch Settings
-	if err := def.value(&scratch).set(raw); err != nil {
-		return nil, invalid("%s must be %w", c.prop, err)
+	switch {
+	case def != nil:
+		var scratch Settings
+		if err := def.value(&scratch).set(raw); err != nil {
+			return nil, invalid("%w", explain(c.prop, err))
+		}
+	case within(c.prop) == nil:
+		return nil, unknown(c.prop)
+	default: // the whole is validated, the part must only be one value
+		if v, err := hujsonValue(raw); err != nil || v.StartOffset != 0 || v.EndOffset != len(raw) {
+			return nil, invalid("%s must be one JSON value", c.prop)
+		}
 	}
 	if text == nil {
 		text = []byte("{}\n")
@@ -179,10 +200,29 @@ func stage(text []byte, c change) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.put(c.prop, raw), nil
+	return d.put(c.prop, raw)
+}
+
+func hujsonValue(raw []byte) (hujson.Value, error) {
+	if len(raw) > maxFile || tooDeep(raw) >= 0 {
+		return hujson.Value{}, errors.New("too long or deep")
+	}
+	return hujson.Parse(raw)
+}
+
+// unplaced is err without a place, which would be one in a text that nobody sees.
+func unplaced(err error) error {
+	var e *gladhand.Error
+	if errors.As(err, &e) && e.Data["line"] != nil && e.Err != nil {
+		return invalid("%w", e.Err)
+	}
+	return err
 }
 
 func unknown(prop string) error {
+	if !quotable(prop) {
+		return invalid("there is no such setting: see `gladhand config list`")
+	}
 	return invalid("there is no setting %q: %s", prop, hint(prop))
 }
 

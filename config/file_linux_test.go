@@ -53,7 +53,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if f.Settings() != Defaults() || onDisk(t, f) != "{} // x" {
+	if !same(f.Settings(), Defaults()) || onDisk(t, f) != "{} // x" {
 		t.Errorf("%+v %s", f.Settings(), onDisk(t, f))
 	}
 	must(t, os.Chmod(d, 0o755))
@@ -78,7 +78,7 @@ func TestDiskFull(t *testing.T) {
 	must(t, err)
 	_ = os.WriteFile(filepath.Join(d, "ballast"), make([]byte, 64<<10), 0o600)
 	wantReason(t, set(f, "mode", `"plan"`), gladhand.ReasonDiskFull)
-	if f.Settings() != Defaults() || onDisk(t, f) != "{}" {
+	if !same(f.Settings(), Defaults()) || onDisk(t, f) != "{}" {
 		t.Errorf("%+v %s", f.Settings(), onDisk(t, f))
 	}
 	must(t, os.Remove(filepath.Join(d, "ballast")))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
@@ -110,6 +111,10 @@ func syntaxError(d *document, err error) error {
 		column, _ = strconv.Atoi(m[2])
 		msg = msg[len(m[0]):]
 	}
+	// What follows is the literal, which may well be a key.
+	if strings.HasPrefix(msg, "invalid literal:") {
+		msg = "a string or a number that is not one"
+	}
 	return placed(line, column, "this is not JSON: %s", msg)
 }
 
@@ -144,7 +149,12 @@ func (d *document) object(o *hujson.Object, prefix string, s *Settings, set map[
 			return d.at(name.StartOffset, "%q must be written as an object within an object", prop)
 		case def != nil:
 			if err := def.value(s).set(d.text[v.StartOffset:v.EndOffset]); err != nil {
-				return d.at(v.StartOffset, "%s must be %w", prop, err)
+				at := v.StartOffset
+				var m *misfit
+				if errors.As(err, &m) {
+					at += m.offset
+				}
+				return d.at(at, "%w", explain(prop, err))
 			}
 			set[prop] = true
 		case !dotted && isGroup(prop) && isObject:
@@ -153,6 +163,8 @@ func (d *document) object(o *hujson.Object, prefix string, s *Settings, set map[
 			}
 		case !dotted && isGroup(prop):
 			return d.at(v.StartOffset, "%s must be an object: %s", prop, hint(prop))
+		case !quotable(prop):
+			return d.at(name.StartOffset, "there is no such setting: see `gladhand config list`")
 		default:
 			return d.at(name.StartOffset, "there is no setting %q: %s", prop, hint(prop))
 		}

@@ -1,24 +1,52 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-	"unicode"
+
+	"gladhand"
 )
 
-// Settings are the values in force: the file's, and defaults for the rest.
+// Settings are the values in force: the file's, and defaults for the rest. Its
+// maps and slices are never changed; a change makes new ones.
 type Settings struct {
 	Agent   string // who runs a new session's turns
 	Model   string // of the built-in agent; "" lets it choose
+	Effort  string // how hard that model thinks, in its own words; "" leaves it to the model
 	Mode    string // "ask", "edits" or "plan"
 	Profile string // "coding" or "sysadmin"
+	Steps   Steps
+	Compact Compact
 	Queue   Queue
 	Asks    Asks
 	Limits  Limits
 	Stop    Stop
 	Log     Log
+	Network Network
+	// Providers of models, by name; those known anyway need no entry.
+	Providers map[string]Provider
+	// MCP servers that every session of the built-in agent gets, by name.
+	MCP map[string]MCPServer
+}
+
+// Steps bounds a turn: how often the model may be asked in it.
+type Steps struct{ Max int }
+
+// Compact says when the context kept for the model is reduced: once it takes At
+// percent of the model's window.
+type Compact struct{ At int }
+
+// Network is how models and MCP servers are reached.
+type Network struct {
+	// Proxy is empty for what the environment says, "none", or an address, which
+	// may have a password in it.
+	Proxy gladhand.Secret
+	// NoProxy lists hosts reached without the proxy, as NO_PROXY does.
+	NoProxy string
+	// CA is the path of a file with further certificates to trust, PEM.
+	CA string
 }
 
 // Queue bounds a session's waiting prompts.
@@ -42,6 +70,8 @@ func Defaults() Settings {
 		Agent:   "gladhand",
 		Mode:    "ask",
 		Profile: "coding",
+		Steps:   Steps{Max: 200},
+		Compact: Compact{At: 85},
 		Queue:   Queue{Max: 16},
 		Asks:    Asks{Expiry: 30 * time.Minute},
 		Limits:  Limits{Connections: 512},
@@ -61,118 +91,37 @@ type setting struct {
 var table = []setting{
 	{"agent", "the agent of a new session: gladhand, or a guest's name", func(s *Settings) value { return text{&s.Agent, 1} }},
 	{"model", "the model of the built-in agent, such as offline; empty: the best one that is ready", func(s *Settings) value { return text{&s.Model, 0} }},
+	{"effort", "how hard the model thinks, in its own words, such as low or high; empty: as it does by itself", func(s *Settings) value { return text{&s.Effort, 0} }},
 	{"mode", "what a new session may do without asking: ask, edits or plan", func(s *Settings) value { return word{&s.Mode, []string{"ask", "edits", "plan"}} }},
 	{"profile", "how strict approvals are: coding or sysadmin", func(s *Settings) value { return word{&s.Profile, []string{"coding", "sysadmin"}} }},
+	{"steps.max", "how often a turn may ask the model; then it ends", func(s *Settings) value { return number{&s.Steps.Max, 1, 1000} }},
+	{"compact.at", "the percentage of the model's window at which its context is reduced", func(s *Settings) value { return number{&s.Compact.At, 50, 95} }},
 	{"queue.max", "how many prompts may wait in a session", func(s *Settings) value { return number{&s.Queue.Max, 1, 256} }},
 	{"asks.expiry", "how long a question waits when nobody is there to answer; then it is denied", func(s *Settings) value { return duration{&s.Asks.Expiry, time.Second, 7 * 24 * time.Hour} }},
 	{"limits.connections", "how many local connections the daemon serves at once", func(s *Settings) value { return number{&s.Limits.Connections, 1, 16384} }},
 	{"stop.drain", "how long a daemon that is told to stop waits for running turns", func(s *Settings) value { return duration{&s.Stop.Drain, 0, time.Hour} }},
 	{"log.level", "what the daemon logs: debug, info, warn or error", func(s *Settings) value { return word{&s.Log.Level, []string{"debug", "info", "warn", "error"}} }},
+	{"network.proxy", "how models are reached: empty for the environment's HTTPS_PROXY, none, or an address", func(s *Settings) value { return proxy{&s.Network.Proxy} }},
+	{"network.no_proxy", "hosts reached without that proxy, separated by commas", func(s *Settings) value { return text{&s.Network.NoProxy, 0} }},
+	{"network.ca", "a file with further certificates to trust, PEM", func(s *Settings) value { return path{&s.Network.CA} }},
+	{"providers", "providers of models: a name, and how to reach it; see models.md", func(s *Settings) value { return providers{&s.Providers} }},
+	{"mcp", "MCP servers that every session gets: a name, and how to start or reach it", func(s *Settings) value { return servers{&s.MCP} }},
 }
 
-// value is one setting within a Settings. set takes a JSON literal; its error
-// says what would be right, to follow "NAME must be".
-type value interface {
-	set(raw []byte) error
-	json() json.RawMessage
-}
-
-type mustBe string
-
-func (m mustBe) Error() string { return string(m) }
-
-type text struct {
-	p   *string
-	min int // bytes
-}
-
-func (v text) set(raw []byte) error {
-	var s *string
-	want := mustBe("a string of at most 200 characters")
-	if json.Unmarshal(raw, &s) != nil || s == nil || len(*s) > 200 {
-		return want
+// within finds the object setting that prop is a part of, as "providers.local.url"
+// is of "providers".
+func within(prop string) *setting {
+	first, _, ok := strings.Cut(prop, ".")
+	def := find(first)
+	if !ok || def == nil {
+		return nil
 	}
-	if len(*s) < v.min {
-		return mustBe("a string that is not empty")
+	var s Settings
+	switch def.value(&s).(type) {
+	case providers, servers:
+		return def
 	}
-	if strings.ContainsFunc(*s, unicode.IsControl) {
-		return mustBe("a string without control characters")
-	}
-	*v.p = *s
 	return nil
-}
-
-func (v text) json() json.RawMessage { return quote(*v.p) }
-
-type word struct {
-	p  *string
-	of []string
-}
-
-func (v word) set(raw []byte) error {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		for _, w := range v.of {
-			if s == w {
-				*v.p = s
-				return nil
-			}
-		}
-	}
-	return mustBe(`one of "` + strings.Join(v.of, `", "`) + `"`)
-}
-
-func (v word) json() json.RawMessage { return quote(*v.p) }
-
-type number struct {
-	p        *int
-	min, max int
-}
-
-func (v number) set(raw []byte) error {
-	var n *int
-	if json.Unmarshal(raw, &n) != nil || n == nil || *n < v.min || *n > v.max {
-		return mustBe(fmt.Sprintf("a whole number from %d to %d", v.min, v.max))
-	}
-	*v.p = *n
-	return nil
-}
-
-func (v number) json() json.RawMessage { return fmt.Appendf(nil, "%d", *v.p) }
-
-type duration struct {
-	p        *time.Duration
-	min, max time.Duration
-}
-
-func (v duration) set(raw []byte) error {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		if d, err := time.ParseDuration(s); err == nil && d >= v.min && d <= v.max {
-			*v.p = d
-			return nil
-		}
-	}
-	return mustBe(fmt.Sprintf(`a time from %s to %s, such as "90s", "30m" or "2h"`, short(v.min), short(v.max)))
-}
-
-func (v duration) json() json.RawMessage { return quote(short(*v.p)) }
-
-// short is 30m where Duration says 30m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-func quote(s string) json.RawMessage {
-	b, _ := json.Marshal(s) // cannot fail for a string
-	return b
 }
 
 func find(prop string) *setting {
@@ -205,19 +154,38 @@ func hint(prop string) string {
 		}
 		return "it is a group; name one of " + strings.Join(in, ", ")
 	}
-	best, far := "", len(prop)/3+2
+	var names []string
+	of := map[string]string{}
 	for _, s := range table {
 		last := s.prop[strings.LastIndexByte(s.prop, '.')+1:]
-		for _, name := range []string{s.prop, last} {
-			if d := distance(strings.ToLower(prop), name); d < far {
-				best, far = s.prop, d
-			}
+		names = append(names, s.prop, last)
+		of[s.prop] = s.prop
+		if of[last] == "" {
+			of[last] = s.prop
 		}
 	}
-	if best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
+	if best := nearest(strings.ToLower(prop), names); best != "" {
+		return fmt.Sprintf("did you mean %q?", of[best])
 	}
 	return "see `gladhand config list`"
+}
+
+// nearest is the name that s was probably meant to be, or "".
+func nearest(s string, names []string) string {
+	best, far := "", len(s)/3+2
+	for _, name := range names {
+		if d := distance(s, name); d < far || d == far && best != "" && name < best {
+			best, far = name, d
+		}
+	}
+	return best
+}
+
+// list writes names in order, for people.
+func list(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // distance is Levenshtein's.

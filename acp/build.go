@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strconv"
 
@@ -129,6 +130,17 @@ func (t ToolState) json(tag string) json.RawMessage {
 
 // ContentText is text as an item of a tool call's content.
 func ContentText(text string) json.RawMessage { return contentItem(text) }
+
+// ContentImage is a picture as an item of a tool call's content.
+func ContentImage(mime string, data []byte) json.RawMessage {
+	var img, o object
+	img.str("type", "image")
+	img.str("mimeType", mime)
+	img.str("data", base64.StdEncoding.EncodeToString(data))
+	o.str("type", "content")
+	o.raw("content", img.json())
+	return o.json()
+}
 
 // ContentDiff is a changed file as an item of a tool call's content. A nil oldText
 // means that the file is new.

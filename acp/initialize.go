@@ -134,9 +134,8 @@ type Offer struct {
 type AuthMethod struct{ ID, Name, Description string }
 
 // InitializeResult makes initialize's result in the shape of the version. It offers
-// what the daemon can do whatever the agent: embedded resources in prompts and all
-// the stable methods of sessions; not yet images, audio, MCP servers and further
-// directories.
+// what the daemon can do whatever the agent: embedded resources in prompts, images
+// and all the stable methods of sessions; not audio, and not yet further directories.
 func InitializeResult(version int, offer Offer) json.RawMessage {
 	var o object
 	o.int("protocolVersion", int64(version))
@@ -159,10 +158,10 @@ func InitializeResult(version int, offer Offer) json.RawMessage {
 }
 
 const (
-	capsV1 = `{"loadSession":true,"promptCapabilities":{"image":false,"audio":false,"embeddedContext":true},` +
+	capsV1 = `{"loadSession":true,"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},` +
 		`"mcpCapabilities":{"http":false,"sse":false},` +
 		`"sessionCapabilities":{"list":{},"delete":{},"close":{},"resume":{}}}`
-	capsV2 = `{"session":{"prompt":{"embeddedContext":{}},"delete":{}}}`
+	capsV2 = `{"session":{"prompt":{"embeddedContext":{},"image":{}},"delete":{}}}`
 )
 
 func (i Implementation) json() json.RawMessage {

@@ -58,7 +58,7 @@ usage_update
 	if err := model.Check(msgs); err != nil {
 		t.Error(err)
 	}
-	if len(msgs) != 3 || msgs[1].Parts[0].Text != "I read it." || !strings.HasPrefix(msgs[2].Parts[0].Result.Text, "one\n[f: 1 line") || !strings.Contains(msgs[2].Parts[1].Result.Text, "1 replacement") {
+	if len(msgs) != 3 || msgs[1].Parts[0].Thought.Text != "hm" || msgs[1].Parts[1].Text != "I read it." || !strings.HasPrefix(msgs[2].Parts[0].Result.Text, "one\n[f: 1 line") || !strings.Contains(msgs[2].Parts[1].Result.Text, "1 replacement") {
 		t.Errorf("%+v", msgs)
 	}
 	if a := s.asks[0]; a.Title != "Edit f" || a.Rule == "" || a.Digest == "" || len(a.Options) != 3 || !strings.Contains(string(a.ToolCall), `"newText":"two\n"`) {

@@ -24,6 +24,8 @@ const (
 	// liveLimit how much of it they show.
 	livePause = 100 * time.Millisecond
 	liveLimit = 16 << 10
+	// toolGrace is how long a tool may take to return when its turn was cancelled.
+	toolGrace = 50 * time.Millisecond
 	// maxArgs bounds a call's arguments, so that no event is over 4 MiB.
 	maxArgs = 1 << 20
 )
@@ -67,7 +69,7 @@ func (r *run) announce(ctx context.Context, c model.Call) (call, error) {
 		out.Args = json.RawMessage("{}") // what history holds is valid
 	}
 	state := acp.ToolState{ID: c.ID, Name: c.Name, Title: c.Name, Kind: "other", Status: "pending", RawInput: shown}
-	if t := r.a.tools[c.Name]; t != nil {
+	if t := r.tools[c.Name]; t != nil {
 		state.Kind = t.Spec().Kind
 		if out.malformed == nil {
 			state.Title = t.Title(out.Args)
@@ -75,6 +77,99 @@ func (r *run) announce(ctx context.Context, c model.Call) (call, error) {
 	}
 	r.talk.call(r.t.ID(), out.Call)
 	return out, r.emit(ctx, acp.ToolCall(state))
+}
+
+// maxParallel is how many calls run side by side.
+const maxParallel = 8
+
+// performAll takes the calls of one reply to their ends, those that only look side by
+// side, all others one after the other.
+func (r *run) performAll(ctx context.Context, calls []call) error {
+	for rest := calls; len(rest) > 0; {
+		side, err := r.sideBySide(ctx, rest)
+		if err != nil {
+			return err
+		}
+		if len(side) > 1 {
+			if err := r.performSide(ctx, side); err != nil {
+				return err
+			}
+			rest = rest[len(side):]
+			continue
+		}
+		if err := r.perform(ctx, rest[0]); err != nil {
+			return err
+		}
+		rest = rest[1:]
+	}
+	if len(calls) > 0 && r.loop.end() {
+		r.talk.remark(loopWarned)
+	}
+	return nil
+}
+
+// ready is a call that may run beside others.
+type ready struct {
+	call
+	prepared *tool.Call
+	result   tool.Result
+	err      error
+	done     chan struct{}
+}
+
+// sideBySide prepares the first calls that only look and need no question.
+func (r *run) sideBySide(ctx context.Context, calls []call) ([]*ready, error) {
+	var side []*ready
+	for _, c := range calls[:min(len(calls), maxParallel)] {
+		t := r.tools[c.Name]
+		if t == nil || c.malformed != nil {
+			break
+		}
+		if kind := t.Spec().Kind; kind != "read" && kind != "search" {
+			break // preparing it may depend on what the calls before it do
+		}
+		p, err := r.prepare(ctx, c)
+		if err != nil || !p.Parallel || policy.Decide(policy.Of(r.t.Info()), p.Action).Outcome != policy.Allow {
+			break
+		}
+		side = append(side, &ready{call: c, prepared: p, done: make(chan struct{})})
+	}
+	return side, ctx.Err()
+}
+
+// performSide runs calls side by side; their results are told in their order.
+func (r *run) performSide(ctx context.Context, side []*ready) error {
+	for _, c := range side {
+		begin := shownState(c.call, c.prepared)
+		begin.Status = "in_progress"
+		if err := r.emit(ctx, acp.ToolUpdate(begin)); err != nil {
+			return err
+		}
+	}
+	for _, c := range side {
+		go func() {
+			defer close(c.done)
+			c.result, c.err = r.execute(ctx, c.call, c.prepared)
+		}()
+	}
+	for _, c := range side {
+		<-c.done // execute returns soon after ctx ends
+		if err := r.conclude(ctx, c.call, c.prepared, c.result, c.err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conclude ends a call that ran.
+func (r *run) conclude(ctx context.Context, c call, p *tool.Call, result tool.Result, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // the session closes the call
+	}
+	if err != nil {
+		return r.fail(ctx, c, err)
+	}
+	return r.finish(ctx, c, p, result)
 }
 
 // perform takes an announced call to its end. An error means that the turn
@@ -102,21 +197,15 @@ func (r *run) perform(ctx context.Context, c call) error {
 		return err
 	}
 	result, err := r.execute(ctx, c, prepared)
-	if ctx.Err() != nil {
-		return ctx.Err() // the session closes the call
-	}
-	if err != nil {
-		return r.fail(ctx, c, err)
-	}
-	return r.finish(ctx, c, prepared, result)
+	return r.conclude(ctx, c, prepared, result, err)
 }
 
 // prepare finds the tool and has it look at the call.
 func (r *run) prepare(ctx context.Context, c call) (prepared *tool.Call, err error) {
-	t := r.a.tools[c.Name]
+	t := r.tools[c.Name]
 	if t == nil {
-		names := make([]string, 0, len(r.a.specs))
-		for _, s := range r.a.specs {
+		names := make([]string, 0, len(r.specs))
+		for _, s := range r.specs {
 			names = append(names, s.Name)
 		}
 		return nil, fmt.Errorf("there is no tool %q; there are %s", c.Name, strings.Join(names, ", "))
@@ -193,11 +282,31 @@ func (r *run) execute(ctx context.Context, c call, p *tool.Call) (result tool.Re
 	out := tool.NewOutput(tool.MaxResult, r.env.OutputDir)
 	stop := r.follow(ctx, c.ID, out)
 	defer stop()
-	defer r.recovered(c, &err)
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
-	return p.Run(ctx, out)
+	type outcome struct {
+		result tool.Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	r.a.stragglers.Go(func() {
+		var o outcome
+		defer func() { done <- o }()
+		defer r.recovered(c, &o.err)
+		o.result, o.err = p.Run(ctx, out)
+	})
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-time.After(toolGrace):
+		return tool.Result{}, ctx.Err() // the next turn waits for it
+	}
 }
 
 // follow emits the output of a running call, bounded and at a bounded rate. The
@@ -260,11 +369,17 @@ func (r *run) finish(ctx context.Context, c call, p *tool.Call, result tool.Resu
 		state.RawOutput, _ = json.Marshal(rawText{text})
 	} else {
 		state.Content = []json.RawMessage{acp.ContentText(text)}
+		for _, img := range result.Images {
+			state.Content = append(state.Content, acp.ContentImage(img.MIME, img.Data))
+		}
 		if result.Raw != nil {
 			state.RawOutput, _ = json.Marshal(result.Raw)
 		}
 	}
-	r.talk.result(c.ID, text, result.Failed)
+	r.talk.result(c.ID, text, result.Images, result.Failed)
+	if c.Name != "command_output" { // waiting for a command is no loop
+		r.loop.saw(c.Name, string(c.Args), text)
+	}
 	return r.emit(ctx, acp.ToolUpdate(state))
 }
 

@@ -34,6 +34,7 @@ type session struct {
 	// steer holds prompts that join at the next safe point.
 	steer []string
 	asks  []gladhand.Ask
+	snapshot *gladhand.ContextSnapshot
 	// onEmit is called before an update is filed; an error refuses it.
 	onEmit func(update string) error
 }
@@ -151,10 +152,26 @@ func (t *turn) Emit(_ context.Context, update json.RawMessage) error {
 	return nil
 }
 
+func (t *turn) Snapshot(context.Context) (*gladhand.ContextSnapshot, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.snapshot, nil
+}
+
+func (t *turn) Reduce(ctx context.Context, data []byte, update json.RawMessage) error {
+	if err := t.Emit(ctx, update); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.snapshot = &gladhand.ContextSnapshot{Covers: gladhand.Seq(len(t.log)), Data: data}
+	return nil
+}
+
 func (t *turn) Ask(ctx context.Context, a gladhand.Ask) (gladhand.Verdict, error) {
 	t.mu.Lock()
 	t.asks = append(t.asks, a)
-	if err := acptest.Definition(1, "ToolCallUpdate", a.ToolCall); err != nil {
+	if err := acptest.Definition(1, "ToolCallUpdate", a.ToolCall); err != nil && a.Elicitation == nil {
 		t.t.Errorf("an ask the protocol does not allow: %v: %s", err, a.ToolCall)
 	}
 	answer := t.answer
@@ -276,11 +293,14 @@ type scripted struct {
 	// err ends the reply with this number.
 	errAt int
 	err   error
+	// errs end further replies, limits are what it says of itself.
+	errs   map[int]error
+	limits model.Limits
 }
 
 func (*scripted) Name() string { return "scripted" }
 
-func (*scripted) Limits() model.Limits { return model.Limits{} }
+func (m *scripted) Limits() model.Limits { return m.limits }
 
 func (m *scripted) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
@@ -300,6 +320,10 @@ func (m *scripted) Generate(ctx context.Context, r model.Request) iter.Seq2[mode
 			if !yield(c, nil) {
 				return
 			}
+		}
+		if err := m.errs[n]; err != nil {
+			yield(model.Chunk{}, err)
+			return
 		}
 		if m.err != nil && n == m.errAt {
 			yield(model.Chunk{}, m.err)

@@ -22,6 +22,10 @@ type Action struct {
 	// Command is the exact command line of a run, Dir where it runs (absolute).
 	Command string
 	Dir     string
+	// Server is whose tool it is when a server of another maker runs it: its name
+	// and a fingerprint of how it is started or reached, so that two servers of one
+	// name are two. Empty for our own tools.
+	Server string
 	// Confinement says what holds a run back, in words for people.
 	Confinement string
 }

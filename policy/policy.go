@@ -127,14 +127,24 @@ func why(s Settings, a gladhand.Action, outside []string) string {
 	return ""
 }
 
-// rule names the permission: the exact command where it runs, or the effect on
-// the exact paths.
+// rule names the permission: the exact command where it runs, the tool of the
+// exact server, or the effect on the exact paths.
 func rule(workspace string, a gladhand.Action) (rule, name string) {
 	type run struct {
 		Command string `json:"command"`
 		Dir     string `json:"dir"`
 	}
+	type served struct {
+		Server string `json:"server"`
+		Tool   string `json:"tool"`
+	}
 	switch {
+	case a.Server != "":
+		if a.Effect != gladhand.EffectRun || a.Command != "" || a.Tool == "" {
+			return "", "" // the rule would not say all that it allows
+		}
+		b, _ := json.Marshal(served{a.Server, a.Tool})
+		return "served " + string(b), "Always allow this tool of this server"
 	case a.Effect == gladhand.EffectRun && a.Command != "":
 		b, _ := json.Marshal(run{a.Command, a.Dir})
 		return "run " + string(b), "Always allow exactly this command here"

@@ -29,6 +29,9 @@ func TestDecide(t *testing.T) {
 		return gladhand.Action{Effect: gladhand.EffectEdit, Paths: paths}
 	}
 	run := gladhand.Action{Effect: gladhand.EffectRun, Command: "go test", Dir: ws, Confinement: "not confined"}
+	served := gladhand.Action{Effect: gladhand.EffectRun, Tool: "mcp__s__t", Server: "s 0123"}
+	named := served
+	named.Command = "go test"
 	outside := in("..", "other", "f")
 	sibling := []string{ws + "side/f"} // begins with the workspace's name
 	both := append(in("f"), outside...)
@@ -49,6 +52,12 @@ func TestDecide(t *testing.T) {
 		{"ask: read a relative path", policy.Settings{}, read([]string{"f"}), ask, true},
 		{"ask: edit inside", policy.Settings{}, edit(in("f")), ask, true},
 		{"ask: run", policy.Settings{}, run, ask, true},
+		{"ask: a server's tool", policy.Settings{}, served, ask, true},
+		{"ask: a server's tool that names a command", policy.Settings{}, named, ask, false},
+		{"edits: a server's tool", policy.Settings{Mode: "edits"}, served, ask, true},
+		{"plan: a server's tool", policy.Settings{Mode: "plan"}, served, deny, false},
+		{"yes: a server's tool", policy.Settings{Yes: true}, served, allow, false},
+		{"sysadmin: a server's tool", policy.Settings{Profile: "sysadmin", Yes: true}, served, ask, false},
 		{"ask: unknown effect", policy.Settings{}, gladhand.Action{Effect: "fly"}, ask, false},
 		{"ask: nothing", policy.Settings{}, gladhand.Action{Effect: gladhand.EffectNone}, allow, false},
 		{"edits: edit inside", policy.Settings{Mode: "edits"}, edit(in("f")), allow, false},
@@ -95,6 +104,10 @@ func TestRules(t *testing.T) {
 		{Effect: gladhand.EffectEdit, Paths: append(in("a"), in("b")...)},
 		{Effect: gladhand.EffectRead, Paths: in("..", "a")},
 		{Effect: gladhand.EffectEdit, Paths: in("..", "a")},
+		{Effect: gladhand.EffectRun, Tool: "mcp__s__t", Server: "s 1"},
+		{Effect: gladhand.EffectRun, Tool: "mcp__s__t", Server: "s 2"}, // same name, started otherwise
+		{Effect: gladhand.EffectRun, Tool: "mcp__s__u", Server: "s 1"},
+		{Effect: gladhand.EffectRun, Tool: `mcp__s__t"`, Server: "s 1"},
 	}
 	seen := map[string]int{}
 	for i, a := range actions {

@@ -51,6 +51,7 @@ package agent
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -132,6 +133,14 @@ func New(o Options) *Agent {
 		o.ReduceAt = defaultReduceAt
 	}
 	return &Agent{opts: o, background: tool.NewBackground(o.OutputDir)}
+}
+
+// UseServers names the MCP servers that a client brought along, when there is
+// somebody to use them.
+func (a *Agent) UseServers(servers json.RawMessage) {
+	if u, ok := a.opts.Servers.(interface{ UseServers(json.RawMessage) }); ok {
+		u.UseServers(servers)
+	}
 }
 
 // Close ends what the agent has running between turns.
@@ -243,6 +252,7 @@ type run struct {
 	spent        *spent // by the session
 	turnSpent    spent  // by the session when the turn began
 	reductions   int
+	compaction   string // the announced one that is not completed
 	overflowed   bool // the provider said once that the context is too long
 	broken       int  // replies that broke off
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,7 +158,9 @@ func (r *run) keep(ctx context.Context, messages []model.Message, summary string
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := r.t.Reduce(ctx, data, acp.Compaction(gladhand.NewID(), "completed", summary, "")); err != nil {
+	id := cmp.Or(r.compaction, gladhand.NewID())
+	r.compaction = ""
+	if err := r.t.Reduce(ctx, data, acp.Compaction(id, "completed", summary, "")); err != nil {
 		return err
 	}
 	*r.talk = transcript{messages: messages}
@@ -266,7 +269,8 @@ func (r *run) summary(ctx context.Context, messages []model.Message) (string, er
 		}
 		return "", err
 	}
-	return summary, r.emit(ctx, acp.Compaction(id, "completed", "", ""))
+	r.compaction = id
+	return summary, nil
 }
 
 // ask1 has the model say something that is no part of the conversation.

@@ -46,6 +46,9 @@ type Options struct {
 	NewAgent func(context.Context, gladhand.SessionInfo) (session.Agent, error)
 	Models   session.Models
 	Agents   []string
+	// CheckServers reports what is wrong with MCP servers that a client passes, ACP's
+	// mcpServers; nil takes none.
+	CheckServers func(json.RawMessage) error
 }
 
 // Daemon is a running daemon.
@@ -124,6 +127,7 @@ func New(st *store.Store, cfg *config.File, o Options) *Daemon {
 	d.host = session.NewHost(st, session.Options{
 		NewAgent: o.NewAgent, Models: o.Models, Log: log,
 		Knows:    d.knows,
+		Effort:   func() string { return d.settings().Effort },
 		QueueMax: set.Queue.Max, AskExpiry: set.Asks.Expiry,
 	})
 	return d

@@ -31,7 +31,9 @@ func sessionNew(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
 	if err := noDirs(p.Dirs); err != nil {
 		return nil, err
 	}
-	c.unusedServers(p.MCPServers)
+	if err := c.checkServers(p.MCPServers); err != nil {
+		return nil, err
+	}
 	var m gladhand.NewSessionMeta
 	if raw := acp.Meta(p.Meta, "gladhand"); raw != nil {
 		if err := rpc.DecodeParams(raw, &m); err != nil {
@@ -43,6 +45,9 @@ func sessionNew(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
 	m.Mode, m.Profile = or(m.Mode, set.Mode), or(m.Profile, set.Profile)
 	s, err := c.d.host.Create(ctx, c.identity(), p.Cwd, m)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.UseServers(c.identity(), p.MCPServers); err != nil {
 		return nil, err
 	}
 	err = c.attach(s, feedOptions{after: 0}, func(*feed, gladhand.Snapshot) {
@@ -73,13 +78,18 @@ func noDirs(dirs []string) error {
 	return gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonUnsupported, "additionalDirectories are not supported yet; open a session in each directory")
 }
 
-// unusedServers says that MCP servers were passed that nothing uses yet. Editors
-// pass what their user configured, so refusing it would refuse the editor.
-func (c *conn) unusedServers(servers json.RawMessage) {
+// checkServers looks at the MCP servers that a client passes, before anything is made
+// or opened for it.
+func (c *conn) checkServers(servers json.RawMessage) error {
 	var list []json.RawMessage
-	if err := json.Unmarshal(servers, &list); err == nil && len(list) > 0 {
-		c.log.Warn("a client passed MCP servers, which are not used yet", "count", len(list))
+	if json.Unmarshal(servers, &list) != nil || len(list) == 0 {
+		return nil
 	}
+	if c.d.opts.CheckServers == nil {
+		c.log.Warn("a client passed MCP servers, which are not used here", "count", len(list))
+		return nil
+	}
+	return c.d.opts.CheckServers(servers)
 }
 
 // openFor brings a session into memory for ACP's load and resume; cwd must be its.
@@ -91,6 +101,9 @@ func openFor(c *conn, ctx context.Context, params json.RawMessage) (*session.Ses
 	if err := noDirs(p.Dirs); err != nil {
 		return nil, p, err
 	}
+	if err := c.checkServers(p.MCPServers); err != nil {
+		return nil, p, err
+	}
 	s, err := c.d.host.Open(ctx, p.SessionID)
 	if err != nil {
 		return nil, p, err
@@ -99,7 +112,7 @@ func openFor(c *conn, ctx context.Context, params json.RawMessage) (*session.Ses
 	if err != nil || cwd != s.Info().Cwd {
 		return nil, p, gladhand.Errorf(gladhand.CodeInvalidParams, gladhand.ReasonInvalid, "session %s belongs to %s, not to %s", p.SessionID, s.Info().Cwd, p.Cwd)
 	}
-	return s, p, nil
+	return s, p, s.UseServers(c.identity(), p.MCPServers)
 }
 
 func sessionLoad(c *conn, ctx context.Context, r *rpc.Request) (any, error) {

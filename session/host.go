@@ -27,6 +27,8 @@ type Options struct {
 	Knows func(agent string) bool
 	// Models are what a session may choose from. Needed.
 	Models Models
+	// Effort is that of new sessions whose model knows it; nil is none.
+	Effort func() string
 	// QueueMax is how many prompts may wait in one session. 0: 16.
 	QueueMax int
 	// AskExpiry is how long an ask waits while nobody is there. 0: 30 minutes.

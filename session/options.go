@@ -151,6 +151,11 @@ func (h *Host) check(in *gladhand.SessionInfo) error {
 	if err := h.opts.choose(in, in.Model); err != nil {
 		return err
 	}
+	if h.opts.Effort != nil && effort == "" {
+		if e := h.opts.Effort(); slices.Contains(h.opts.Models.Efforts(in.Model), e) {
+			in.Effort, effort = e, e
+		}
+	}
 	if in.Agent == "" {
 		in.Agent = "gladhand"
 	}
@@ -229,4 +234,26 @@ func (s *Session) acpEvent(who *gladhand.Identity, update json.RawMessage) *glad
 	o := s.own(who, ev.Tag, struct{}{})
 	ev.By, ev.At, ev.Class = o.By, o.At, gladhand.Fact
 	return ev
+}
+
+// UseServers names the MCP servers of the session, ACP's mcpServers, which replace
+// those of before from the next turn on. They are not stored: who opens the session
+// again brings them again. An empty list changes nothing. It needs the right to
+// configure.
+func (s *Session) UseServers(who gladhand.Identity, servers json.RawMessage) error {
+	var list []json.RawMessage
+	if json.Unmarshal(servers, &list) != nil || len(list) == 0 {
+		return nil
+	}
+	if err := who.May(gladhand.Configure); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.servers = servers
+	agent := s.agent
+	s.mu.Unlock()
+	if u, ok := agent.(ServerUser); ok {
+		u.UseServers(servers)
+	}
+	return nil
 }

@@ -23,6 +23,12 @@ type Agent interface {
 	Close() error
 }
 
+// ServerUser is an agent that uses MCP servers which clients bring along.
+type ServerUser interface {
+	// UseServers names those of the session, ACP's mcpServers, from its next turn on.
+	UseServers(servers json.RawMessage)
+}
+
 // Session is one conversation with one agent in one workspace. A Host makes it.
 // All methods are safe for concurrent use; see the package comment for locks.
 type Session struct {
@@ -35,6 +41,9 @@ type Session struct {
 	log     eventLog
 	row     store.Session // as it is, or will be once its commit is through
 	agent   Agent         // nil until the first turn
+	// servers are the MCP servers that a client brought along. They may hold secrets
+	// and are never stored.
+	servers json.RawMessage
 	turn    *turn         // the running one
 	runner  bool          // the runner's goroutine lives
 	queue   queue

@@ -219,7 +219,11 @@ func (s *Session) agentFor(ctx context.Context) (Agent, error) {
 	}
 	s.mu.Lock()
 	s.agent = agent
+	servers := s.servers
 	s.mu.Unlock()
+	if u, ok := agent.(ServerUser); ok && servers != nil {
+		u.UseServers(servers)
+	}
 	return agent, nil
 }
 

@@ -52,7 +52,7 @@ func (a *app) listAsks(ctx context.Context, c *client.Client) error {
 func (a *app) answer() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "answer ID OPTION", Short: "Answer an open question: y, a, n, or an option's id",
+		Use: "answer ID OPTION", Short: "Answer an open question: y, a, n, an option's id, or what is asked for",
 		Example: "  gladhand asks answer 7fk2 y\n  gladhand asks answer 7fk2 n --reason 'use the staging host'",
 		Args:    args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,15 +87,11 @@ func (a *app) answerOne(ctx context.Context, c *client.Client, id, option, reaso
 	default:
 		return usage(fmt.Errorf("%q is the beginning of %d questions; type more of the id", id, len(found)))
 	}
-	ask := found[0]
-	opt, _, ok := choose(ask, option)
-	switch {
-	case !ok:
-		return usage(fmt.Errorf("%q is none of the options: %s", option, keysText(ask)))
-	case reason != "" && allows(opt.Kind):
-		return usage(fmt.Errorf("a reason goes with a denial"))
+	p, said, err := answerParams(found[0], option, reason)
+	if err != nil {
+		return err
 	}
-	r, err := c.Answer(ctx, gladhand.AnswerParams{SessionID: ask.Session, AskID: ask.ID, OptionID: opt.ID, Reason: reason, Digest: ask.Digest})
+	r, err := c.Answer(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -107,7 +103,7 @@ func (a *app) answerOne(ctx context.Context, c *client.Client, id, option, reaso
 	switch r.Status {
 	case gladhand.AnswerAccepted:
 		if !a.json {
-			a.print("answered: %s", oneLine(opt.Name))
+			a.print("answered: %s", oneLine(said))
 		}
 		return nil
 	case gladhand.AnswerAlready:
@@ -118,4 +114,27 @@ func (a *app) answerOne(ctx context.Context, c *client.Client, id, option, reaso
 		return &exitError{exitRefused, fmt.Errorf("%s was faster", who)}
 	}
 	return &exitError{exitUnavailable, fmt.Errorf("too late: that question is settled (%s)", oneLine(string(r.Status)))}
+}
+
+// answerParams are those of an answer to ask, and what it says for people.
+func answerParams(ask gladhand.Ask, option, reason string) (p gladhand.AnswerParams, said string, err error) {
+	p = gladhand.AnswerParams{SessionID: ask.Session, AskID: ask.ID, Reason: reason, Digest: ask.Digest}
+	if f, ok := formOf(ask); ok {
+		if p.Content, ok = f.fill(option); !ok {
+			return p, "", usage(fmt.Errorf("%q does not fit; %s", option, f.hint()))
+		}
+		if p.Content == nil {
+			return p, "no answer", nil
+		}
+		return p, option, nil
+	}
+	opt, _, ok := choose(ask, option)
+	switch {
+	case !ok:
+		return p, "", usage(fmt.Errorf("%q is none of the options: %s", option, keysText(ask)))
+	case reason != "" && allows(opt.Kind):
+		return p, "", usage(fmt.Errorf("a reason goes with a denial"))
+	}
+	p.OptionID = opt.ID
+	return p, opt.Name, nil
 }

@@ -115,7 +115,10 @@ func settledText(v gladhand.AnswerUpdate, by *gladhand.Identity) string {
 		who = " by " + oneLine(by.Display())
 	}
 	what := "denied"
-	if allows(v.OptionKind) {
+	switch {
+	case len(v.Content) > 0:
+		what = oneLine(string(v.Content))
+	case allows(v.OptionKind):
 		what = "allowed"
 	}
 	why := ""
@@ -140,6 +143,16 @@ func allows(k gladhand.OptionKind) bool { return k == gladhand.AllowOnce || k ==
 // typed takes a line that was typed while a question was open.
 func (p *prompter) typed(l typedLine) {
 	a := p.open[0]
+	if f, ok := formOf(a); ok {
+		content, ok := f.fill(l.text)
+		if !ok {
+			p.s.line(f.hint())
+			return
+		}
+		p.told[a.ID] = true
+		p.answer(a, gladhand.AnswerParams{SessionID: a.Session, AskID: a.ID, Content: content, Digest: a.Digest})
+		return
+	}
 	opt, reason, ok := choose(a, l.text)
 	if !ok {
 		p.s.line("type one of: " + keysText(a))
@@ -160,6 +173,9 @@ var keys = map[gladhand.OptionKind]string{
 
 // keysText lists what may be typed: "[y] Allow  [n] Deny".
 func keysText(a gladhand.Ask) string {
+	if f, ok := formOf(a); ok {
+		return f.hint()
+	}
 	var parts []string
 	seen := map[string]bool{}
 	for _, o := range a.Options {
@@ -217,6 +233,9 @@ func deny(o gladhand.Option, rest string) string {
 // lines of its own.
 func askText(a gladhand.Ask) []string {
 	text := []string{cut(oneLine(a.Title), 200)}
+	if f, ok := formOf(a); ok {
+		return append(text, f.text()...)
+	}
 	var v struct {
 		Kind    string          `json:"kind"`
 		Input   json.RawMessage `json:"rawInput"`

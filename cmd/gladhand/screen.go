@@ -74,6 +74,8 @@ func (s *screen) show(u client.Update) {
 		if u.Decode(&v) == nil {
 			s.line(s.st.dim("mode: " + oneLine(v.Mode)))
 		}
+	case acp.TagCompaction:
+		s.compaction(u)
 	case gladhand.TagClient:
 		s.client(u)
 	case gladhand.TagQueue:
@@ -93,6 +95,20 @@ func (s *screen) show(u client.Update) {
 		if u.Decode(&v) == nil {
 			s.line(oneLine(strings.TrimSpace(v.Title + " " + v.Description)))
 		}
+	}
+}
+
+// compaction tells that the model is given less of the session from here on.
+func (s *screen) compaction(u client.Update) {
+	var v struct{ Status, Error string }
+	if u.Decode(&v) != nil {
+		return
+	}
+	switch v.Status {
+	case "completed":
+		s.line(s.st.dim("the context was shortened; the session's history is whole"))
+	case "failed":
+		s.line(s.st.red("the context could not be shortened: " + oneLine(v.Error)))
 	}
 }
 

@@ -19,6 +19,8 @@ type budget struct {
 var (
 	lineRequest  = budget{"request and response of 300 bytes", "× echo", 4, 2.5, false}
 	lineFanout   = budget{"updates to 256 clients", "× in turn", 8, 14, true}
+	lineToken    = budget{"model's first token to an update", "µs", 200, 0, false}
+	lineStep     = budget{"a step of the loop, without the model", "ms", 2, 0, false}
 	linePrompt   = budget{"prompt stored, above a bare commit", "× echo", 5, 0, false}
 	lineSessions = budget{"128 sessions at once", "× one", 8, 12, true}
 	lineAttach   = budget{"attach at 1,000,000 events, above 10", "ms", 5, 0, false}

@@ -49,8 +49,8 @@ func playDaemon(args []string) error {
 		done <- daemon.Run(ctx, daemon.Options{
 			Place: place, Config: filepath.Join(args[0], "config.jsonc"), Version: "bench",
 			Log:      slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-			NewAgent: func(context.Context, gladhand.SessionInfo) (session.Agent, error) { return script{}, nil },
-			Models:   session.Fixed{{ID: "scripted"}}, Agents: []string{"gladhand"},
+			NewAgent: newScripted,
+			Models:   session.Fixed{{ID: "scripted"}, {ID: "tape"}}, Agents: []string{"gladhand"},
 		})
 	}()
 	w, err := hello(place, done)
@@ -77,6 +77,14 @@ func hello(place proc.Place, ended <-chan error) (*wire, error) {
 		case <-time.After(200 * time.Microsecond):
 		}
 	}
+}
+
+// newScripted makes the scripted agent, or the built-in one for the model tape.
+func newScripted(ctx context.Context, in gladhand.SessionInfo) (session.Agent, error) {
+	if in.Model == "tape" {
+		return newTaped(ctx, in)
+	}
+	return script{}, nil
 }
 
 // script is the agent: a prompt "flood N TEXT" has it emit N pieces of text,

@@ -63,6 +63,7 @@ var groups = []group{
 	{"start", (*bench).start},
 	{"ls", (*bench).list},
 	{"memory", (*bench).memory},
+	{"loop", (*bench).loop},
 }
 
 func groupNames() []string {

@@ -103,8 +103,11 @@ func (w *wire) call(method, params string) (json.RawMessage, error) {
 }
 
 // newSession makes a session, attached as ACP has it.
-func (w *wire) newSession(cwd string) (string, error) {
-	raw, err := w.call("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, cwd))
+func (w *wire) newSession(cwd string) (string, error) { return w.newSessionOf("scripted", cwd) }
+
+// newSessionOf makes a session with a model.
+func (w *wire) newSessionOf(model, cwd string) (string, error) {
+	raw, err := w.call("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[],"_meta":{"gladhand":{"model":%q}}}`, cwd, model))
 	if err != nil {
 		return "", err
 	}

@@ -13,6 +13,9 @@ import (
 type Turn interface {
 	// ID is the turn's number.
 	ID() TurnID
+	// Opened are the ids of a message and of a thought that the turn's start opened:
+	// text under them is shown without waiting for the store, also the first.
+	Opened() (message, thought string)
 	// Info is the session as it is now: mode, model and other options may change
 	// between two calls.
 	Info() SessionInfo

@@ -258,6 +258,9 @@ type TurnUpdate struct {
 	Turn          TurnID     `json:"turn"`
 	Prompts       []PromptID `json:"promptIds"` // the one that started it first, then those that joined
 	StopReason    StopReason `json:"stopReason,omitempty"`
+	// Opens, at a turn's start, are messages ("agent_message:ID") whose text may be
+	// shown before it is stored: after a crash they are set to what was stored.
+	Opens []string `json:"opens,omitempty"`
 	// Command is the slash command that the turn is: no agent or model sees it.
 	Command string `json:"command,omitempty"`
 	// Error says why, in plain words, when StopReason is error.

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -126,6 +127,8 @@ type Offer struct {
 	Info Implementation
 	// AuthMethods are ours in v1's shape: {id, name, description}.
 	AuthMethods []AuthMethod
+	// MCP says that MCP servers which a client passes are used.
+	MCP bool
 	// Meta is "gladhand" in the result's _meta; left out when nil.
 	Meta json.RawMessage
 }
@@ -145,9 +148,9 @@ func InitializeResult(version int, offer Offer) json.RawMessage {
 	}
 	if version == V2 {
 		o.raw("info", offer.Info.json())
-		o.raw("capabilities", []byte(capsV2))
+		o.raw("capabilities", fmt.Appendf(nil, capsV2, flag(offer.MCP, `"mcp":{"stdio":{},"http":{}},`, "")))
 	} else {
-		o.raw("agentCapabilities", []byte(capsV1))
+		o.raw("agentCapabilities", fmt.Appendf(nil, capsV1, flag(offer.MCP, "true", "false")))
 		o.raw("agentInfo", offer.Info.json())
 	}
 	o.raw("authMethods", array(methods...))
@@ -159,10 +162,17 @@ func InitializeResult(version int, offer Offer) json.RawMessage {
 
 const (
 	capsV1 = `{"loadSession":true,"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},` +
-		`"mcpCapabilities":{"http":false,"sse":false},` +
+		`"mcpCapabilities":{"http":%[1]s,"sse":%[1]s},` +
 		`"sessionCapabilities":{"list":{},"delete":{},"close":{},"resume":{}}}`
-	capsV2 = `{"session":{"prompt":{"embeddedContext":{},"image":{}},"delete":{}}}`
+	capsV2 = `{"session":{%s"prompt":{"embeddedContext":{},"image":{}},"delete":{}}}`
 )
+
+func flag(set bool, yes, no string) string {
+	if set {
+		return yes
+	}
+	return no
+}
 
 func (i Implementation) json() json.RawMessage {
 	var o object

@@ -251,10 +251,11 @@ type run struct {
 	loop         loop
 	spent        *spent // by the session
 	turnSpent    spent  // by the session when the turn began
+	replies      int
 	reductions   int
 	compaction   string // the announced one that is not completed
-	overflowed   bool // the provider said once that the context is too long
-	broken       int  // replies that broke off
+	overflowed   bool   // the provider said once that the context is too long
+	broken       int    // replies that broke off
 }
 
 // offer adds tools to what the model may call.

@@ -107,7 +107,7 @@ func (r *run) reply(ctx context.Context) (calls []call, stop gladhand.StopReason
 	}
 	req := r.request()
 	stop = gladhand.StopEndTurn
-	ids := messageIDs{gladhand.NewID(), gladhand.NewID()}
+	ids := r.ids()
 	var usage *model.Usage
 	for chunk, err := range r.model.Generate(ctx, req) {
 		if err == nil {
@@ -137,6 +137,15 @@ func (r *run) reply(ctx context.Context) (calls []call, stop gladhand.StopReason
 
 // messageIDs are those of the message and the thought that go on.
 type messageIDs struct{ message, thought string }
+
+// ids are those that the turn's start opened, for the first reply; new ones for others.
+func (r *run) ids() messageIDs {
+	if r.replies++; r.replies == 1 {
+		m, t := r.t.Opened()
+		return messageIDs{m, t}
+	}
+	return messageIDs{gladhand.NewID(), gladhand.NewID()}
+}
 
 // take puts a chunk into the conversation and the log.
 func (r *run) take(ctx context.Context, chunk model.Chunk, ids *messageIDs, calls []call) ([]call, error) {

@@ -32,8 +32,8 @@ type session struct {
 	// answer settles asks; nil denies.
 	answer func(gladhand.Ask) gladhand.Verdict
 	// steer holds prompts that join at the next safe point.
-	steer []string
-	asks  []gladhand.Ask
+	steer    []string
+	asks     []gladhand.Ask
 	snapshot *gladhand.ContextSnapshot
 	// onEmit is called before an update is filed; an error refuses it.
 	onEmit func(update string) error
@@ -113,7 +113,10 @@ func (t *turn) append(update json.RawMessage) {
 	t.log = append(t.log, e)
 }
 
-func (t *turn) ID() gladhand.TurnID        { return t.id }
+func (t *turn) ID() gladhand.TurnID { return t.id }
+func (t *turn) Opened() (message, thought string) {
+	return fmt.Sprint("m", t.id), fmt.Sprint("t", t.id)
+}
 func (t *turn) Info() gladhand.SessionInfo { return t.info }
 func (t *turn) Prompt() gladhand.Prompt    { return t.prompt }
 func (t *turn) over() bool                 { return t.ctx.Err() != nil }

@@ -49,6 +49,8 @@ type Options struct {
 	// CheckServers reports what is wrong with MCP servers that a client passes, ACP's
 	// mcpServers; nil takes none.
 	CheckServers func(json.RawMessage) error
+	// Configured is told the settings when the daemon begins, and after each change.
+	Configured func(config.Settings)
 }
 
 // Daemon is a running daemon.
@@ -114,6 +116,13 @@ func open(ctx context.Context, o Options) (*Daemon, net.Listener, error) {
 	return d, l, nil
 }
 
+// configured tells whoever made the daemon what the settings are.
+func (d *Daemon) configured() {
+	if d.opts.Configured != nil {
+		d.opts.Configured(d.settings())
+	}
+}
+
 // New returns a daemon over an open store, for callers that bring their own
 // connections: see [Daemon.Serve].
 func New(st *store.Store, cfg *config.File, o Options) *Daemon {
@@ -124,6 +133,7 @@ func New(st *store.Store, cfg *config.File, o Options) *Daemon {
 		budget: rpc.NewBudget(FrameBudget), user: userName(),
 		stop: make(chan time.Duration, 1), conns: map[*conn]bool{},
 	}
+	d.configured()
 	d.host = session.NewHost(st, session.Options{
 		NewAgent: o.NewAgent, Models: o.Models, Log: log,
 		Knows:    d.knows,

@@ -71,6 +71,7 @@ func configSet(c *conn, ctx context.Context, r *rpc.Request) (any, error) {
 	if err := c.d.config.Set(ctx, p.Prop, p.Value); err != nil {
 		return nil, err
 	}
+	c.d.configured()
 	c.d.log.Info("a setting was changed", "prop", p.Prop, "by", who.Display())
 	value, err := c.d.config.Get(p.Prop)
 	return gladhand.ConfigProp{Prop: p.Prop, Value: value}, err

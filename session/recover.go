@@ -199,6 +199,13 @@ type restated struct {
 }
 
 func (r *restated) note(ev *gladhand.Event) {
+	if ev.Tag == gladhand.TagTurnStart {
+		var u gladhand.TurnUpdate
+		if json.Unmarshal(ev.Update, &u) == nil {
+			r.ids = append(r.ids, u.Opens...)
+		}
+		return
+	}
 	sort, id, _ := strings.Cut(ev.ID, ":")
 	if sort != "agent_message" && sort != "agent_thought" || id == "" || ev.Text.Len() == 0 {
 		return
@@ -206,7 +213,7 @@ func (r *restated) note(ev *gladhand.Event) {
 	if r.text == nil {
 		r.text = map[string][]byte{}
 	}
-	if _, known := r.text[ev.ID]; !known {
+	if !slices.Contains(r.ids, ev.ID) {
 		r.ids = append(r.ids, ev.ID)
 	}
 	text := ev.Update[ev.Text.Start:ev.Text.End]
@@ -226,7 +233,11 @@ func (r *restated) events() []*gladhand.Event {
 		if err != nil {
 			panic(err)
 		}
-		raw := fmt.Appendf(nil, `{"sessionUpdate":%q,"messageId":%s,"content":[{"type":"text","text":"%s"}]}`, sort, name, r.text[full])
+		content := ""
+		if text := r.text[full]; len(text) > 0 {
+			content = `{"type":"text","text":"` + string(text) + `"}`
+		}
+		raw := fmt.Appendf(nil, `{"sessionUpdate":%q,"messageId":%s,"content":[%s]}`, sort, name, content)
 		ev, err := acp.Describe(2, raw)
 		if err != nil {
 			panic(err) // built here

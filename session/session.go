@@ -37,15 +37,15 @@ type Session struct {
 	opts  *Options
 	slog  *slog.Logger
 
-	mu      sync.Mutex
-	log     eventLog
-	row     store.Session // as it is, or will be once its commit is through
-	agent   Agent         // nil until the first turn
+	mu    sync.Mutex
+	log   eventLog
+	row   store.Session // as it is, or will be once its commit is through
+	agent Agent         // nil until the first turn
 	// servers are the MCP servers that a client brought along. They may hold secrets
 	// and are never stored.
 	servers json.RawMessage
-	turn    *turn         // the running one
-	runner  bool          // the runner's goroutine lives
+	turn    *turn // the running one
+	runner  bool  // the runner's goroutine lives
 	queue   queue
 	asks    map[gladhand.AskID]*openAsk
 	settled settledAsks

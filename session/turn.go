@@ -34,6 +34,8 @@ type turn struct {
 	cancel context.CancelFunc
 	// prompts are the one that started the turn, then those that joined it.
 	prompts   []*queued
+	message   string // ids that the turn's start opened
+	thought   string
 	cancelled bool
 	ended     bool
 	open      map[string]bool // tool calls begun and not ended
@@ -93,7 +95,7 @@ func (s *Session) run() {
 func (s *Session) begin(it *queued) *turn {
 	s.queue.remove(it)
 	s.row.Turn++
-	t := &turn{s: s, id: s.row.Turn, prompts: []*queued{it}, open: map[string]bool{}, begun: make(chan error, 1)}
+	t := &turn{s: s, id: s.row.Turn, prompts: []*queued{it}, open: map[string]bool{}, begun: make(chan error, 1), message: gladhand.NewID(), thought: gladhand.NewID()}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	s.turn = t
 	s.row.Running = t.id
@@ -102,6 +104,7 @@ func (s *Session) begin(it *queued) *turn {
 	row, place, put := it.Prompt, it.place, s.put()
 	events := []*gladhand.Event{s.own(&it.By, gladhand.TagTurnStart, gladhand.TurnUpdate{
 		SessionUpdate: gladhand.TagTurnStart, Turn: t.id, Prompts: []gladhand.PromptID{it.ID}, Command: commandOf(it.Content),
+		Opens: t.opens(),
 	})}
 	s.log.append(&op{
 		revert: true,
@@ -113,7 +116,15 @@ func (s *Session) begin(it *queued) *turn {
 			t.begun <- err
 		},
 	}, append(events, s.userChunks(it)...)...)
+	for _, id := range t.opens() {
+		s.log.opens[id] = events[0].First
+	}
 	return t
+}
+
+// opens are the messages that the turn's start opens, as the log names them.
+func (t *turn) opens() []string {
+	return []string{"agent_message:" + t.message, "agent_thought:" + t.thought}
 }
 
 func commandOf(content json.RawMessage) string {
@@ -386,6 +397,9 @@ func (t *turn) live() error {
 
 // ID implements [gladhand.Turn].
 func (t *turn) ID() gladhand.TurnID { return t.id }
+
+// Opened implements [gladhand.Turn].
+func (t *turn) Opened() (message, thought string) { return t.message, t.thought }
 
 // Info implements [gladhand.Turn].
 func (t *turn) Info() gladhand.SessionInfo { return t.s.Info() }

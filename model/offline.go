@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,9 +15,10 @@ import (
 // B in main.go"), several in one prompt, and says so when it does not. It is
 // deterministic and keeps no state. docs/offline.md lists what it understands.
 //
-// It reads only the current turn. What it does is a script that is run again
-// from the start for each reply: tool results that are there already are taken
-// in order, and what was said before them is not said again.
+// It reads only the current turn, and of earlier ones which command it left running
+// in the background. What it does is a script that is run again from the start for
+// each reply: tool results that are there already are taken in order, and what was
+// said before them is not said again.
 type Offline struct {
 	// Pace is the pause after each word, so that people see it stream; 0 is none.
 	Pace time.Duration
@@ -67,10 +69,16 @@ type chat struct {
 	next    int // the result that the next call takes
 
 	// What the script has come across, for questions about it.
-	file string // the last file read
-	text string // its text
-	said bool   // something has been said in this reply
+	file   string // the last file read
+	text   string // its text
+	job    job    // the last command in the background
+	answer string // what people answered last
+	first  bool   // what runs now is what the turn began with
+	said   bool   // something has been said in this reply
 }
+
+// job is a command in the background.
+type job struct{ id, command string }
 
 // prompt is one thing that was asked in this turn.
 type prompt struct {
@@ -88,6 +96,7 @@ func (c *chat) read(messages []Message) {
 	for from > 0 && messages[from-1].Turn == messages[from].Turn {
 		from--
 	}
+	c.job = lastJob(messages[:from])
 	for _, m := range messages[from:] {
 		calls := false
 		for _, p := range m.Parts {
@@ -114,7 +123,8 @@ func (c *chat) run() error {
 			stopAt = p.after
 		}
 	}
-	for _, p := range c.prompts {
+	for i, p := range c.prompts {
+		c.first = i == 0
 		for _, s := range parse(p.text) {
 			if stopAt >= 0 && c.next >= stopAt && !isStop(p.text) {
 				break
@@ -138,21 +148,27 @@ func (c *chat) call(name string, args any) (Result, error) {
 		c.next++
 		return c.results[c.next-1], nil
 	}
-	known := false
-	for _, t := range c.tools {
-		known = known || t.Name == name
-	}
-	if !known {
+	if !c.has(name) {
 		return Result{}, errors.Join(c.say("I would need the tool %s for that, and it is not there.", name), errDrop)
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return Result{}, err
 	}
+	if c.said { // for clients that put what comes behind the call right behind it
+		if err := c.send(Chunk{Text: "\n"}); err != nil {
+			return Result{}, err
+		}
+	}
 	if err := c.send(Chunk{Call: &Call{Name: name, Args: raw}}); err != nil {
 		return Result{}, err
 	}
 	return Result{}, errCalled
+}
+
+// has reports whether there is a tool.
+func (c *chat) has(name string) bool {
+	return slices.ContainsFunc(c.tools, func(t Tool) bool { return t.Name == name })
 }
 
 // past reports whether what comes now was said in an earlier reply.

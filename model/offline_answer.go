@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -14,14 +15,17 @@ const whatIAm = `I am gladhand's offline model: a small set of rules inside the 
 const examples = `Things you can say:
 
 - “read go.mod and tell me the module name”, “show lines 10-20 of main.go”
-- “list files”, “search for TODO in src”
+- “list files”, “find files named *.go”, “where is main.go”, “search for TODO in src”
 - “run go test ./...”, “git status”, “run the tests”
-- “replace 8080 with 9090 in config.yaml”, “replace all foo with bar in main.go”
+- “run ./server in the background”, “show the output of it”, “stop it”
+- “replace 8080 with 9090 in config.yaml”, “rename foo to bar in all go files”
 - “create notes.txt with hello”, “append another line to notes.txt”
+- “plan and do: read go.mod; run go test ./...”
+- “ask me for a name and write it to name.txt”
 - several at once: “read README.md, then run git log --oneline”
 - “count to 20 slowly”, “wait 5 seconds”, to see it stream and to cancel it`
 
-const configure = `A real model (Anthropic, OpenAI, Gemini, a local Ollama, or anything compatible) takes my place once it is configured: “gladhand config set model NAME”, with the provider's key in the environment. Until this build has a provider for it, there is only me; “gladhand doctor” says what works here.`
+const configure = `A real model takes my place as soon as one can be reached: with a provider's key in the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY), in the settings or in the system's keyring, or with an Ollama that runs on this machine. “gladhand models” shows what there is, and “gladhand config set model NAME” makes one the default.`
 
 var help = says("%s\n\n%s\n\n%s", whatIAm, examples, configure)
 
@@ -99,9 +103,22 @@ func ask(question string) step {
 			return runStep(known.run)
 		}
 	}
-	for _, here := range []string{"what files", "which files", "what is here", "what's here", "what is in this", "what's in this", "where am i", "which directory", "what directory", "what is in the workspace"} {
+	for _, here := range []string{"what files are", "which files are", "what files do", "what is here", "what's here", "what is in this", "what's in this", "where am i", "which directory", "what directory", "what is in the workspace"} {
 		if strings.HasPrefix(lower, here) {
 			return listStep("")
+		}
+	}
+	if s := aboutJob(lower); s != nil {
+		return s
+	}
+	if word, _ := cutWord(lower); word == "where" {
+		if s := whereIs(question); s != nil {
+			return s
+		}
+	}
+	for _, in := range []string{"which files contain", "which files mention", "which files have", "which files use", "what files contain", "what files mention"} {
+		if what, ok := cutFold(strings.Trim(question, "?!. "), in+" "); ok {
+			return parseSearch("search", question, "files with "+what)
 		}
 	}
 	if file, rest, ok := fileIn(question); ok {
@@ -131,6 +148,22 @@ func ask(question string) step {
 		}
 		return c.say("%s", answer(question, c.file, c.text))
 	}
+}
+
+// aboutJob makes a step of a question about the command in the background, or
+// returns nil.
+func aboutJob(question string) step {
+	for _, q := range []string{"is it still running", "is it running", "is it done", "is it finished", "is it ready", "what did it print", "what does it print", "what has it printed", "what is its output", "how is it going", "how is it doing", "how far is it"} {
+		if strings.HasPrefix(question, q) {
+			return outputStep("", 0)
+		}
+	}
+	if rest, ok := cutFold(question, "what is "); ok {
+		if id, ok := outputOf(rest); ok {
+			return outputStep(id, 0)
+		}
+	}
+	return nil
 }
 
 // answer looks a question up in a text, word by word.
@@ -197,7 +230,9 @@ func opening(lines []string) string {
 	return ""
 }
 
-var stopWords = strings.Fields("a an and are at be by can do does did file find for from give has have he how i in is it its line me my named of on or our please read say says show tell that the their there this to us was we what what's whats where which who whole why will with write written you your value name's called exactly there contain contains mention mentions use uses used out if")
+var stopWords = sync.OnceValue(func() []string {
+	return strings.Fields("a an and are at be by can do does did file find for from give has have he how i in is it its line me my named of on or our please read say says show tell that the their there this to us was we what what's whats where which who whole why will with write written you your value name's called exactly there contain contains mention mentions use uses used out if")
+})
 
 // keywords are the words of a question that are worth looking up.
 func keywords(question string) []string {
@@ -206,7 +241,7 @@ func keywords(question string) []string {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./'", r)
 	}) {
 		w = strings.Trim(w, ".-/'")
-		if w != "" && !slices.Contains(stopWords, strings.ToLower(w)) && !strings.Contains(w, "/") {
+		if w != "" && !slices.Contains(stopWords(), strings.ToLower(w)) && !strings.Contains(w, "/") {
 			words = append(words, w)
 		}
 	}

@@ -17,32 +17,6 @@ const maxPrompt = 64 << 10
 // straighten makes of typographic marks those of a keyboard.
 var straighten = strings.NewReplacer("“", `"`, "”", `"`, "‘", "'", "’", "'", "\u00a0", " ", "\r\n", "\n")
 
-// verbs are the words that begin a step, each with what it means.
-var verbs = map[string]string{
-	"read": "read", "show": "read", "open": "read", "display": "read", "print": "read", "view": "read", "cat": "read",
-	"list": "list", "ls": "list", "dir": "list",
-	"run": "run", "execute": "run", "exec": "run",
-	"replace": "replace", "change": "replace", "substitute": "replace", "swap": "replace", "rename": "rename",
-	"create": "create", "make": "create", "touch": "create", "write": "create",
-	"append": "append", "add": "append",
-	"delete": "delete", "remove": "delete",
-	"move": "move", "copy": "copy",
-	"search": "search", "grep": "search", "find": "search", "look": "search",
-	"say": "say", "echo": "say", "repeat": "say",
-	"count": "count", "wait": "wait", "sleep": "wait", "pause": "wait",
-	"test": "test", "build": "build",
-	"help": "help", "hello": "greet", "hi": "greet", "hey": "greet", "thanks": "thanks", "thank": "thanks",
-	"tell": "ask", "what": "ask", "what's": "ask", "whats": "ask", "which": "ask", "how": "ask", "who": "ask", "where": "ask",
-	"does": "ask", "is": "ask", "are": "ask", "explain": "ask", "summarize": "ask", "summarise": "ask", "describe": "ask",
-}
-
-// programs are commands that people type as they are.
-var programs = []string{
-	"git", "go", "gofmt", "npm", "npx", "pnpm", "yarn", "node", "deno", "bun", "python", "python3", "pip", "pytest", "uv",
-	"cargo", "rustc", "make", "cmake", "gcc", "docker", "kubectl", "java", "mvn", "gradle", "ruby", "bundle", "php",
-	"pwd", "whoami", "date", "uname", "env", "df", "du", "ps", "wc", "head", "tail", "sort", "sed", "awk", "curl", "mkdir", "cp", "mv", "rm",
-}
-
 // parse makes steps of a prompt. What it does not understand becomes a step that
 // says so.
 func parse(text string) []step {
@@ -55,12 +29,11 @@ func parse(text string) []step {
 	}
 	var steps []step
 	var unclear []string
-	for i, clause := range clauses {
-		quiet := i+1 < len(clauses) && verbOf(clauses[i+1]) == "ask"
-		if s := parseClause(clause, quiet); s != nil {
+	for i, s := range stepsOf(clauses) {
+		if s != nil {
 			steps = append(steps, s)
 		} else {
-			unclear = append(unclear, clause)
+			unclear = append(unclear, clauses[i])
 		}
 	}
 	switch {
@@ -68,6 +41,26 @@ func parse(text string) []step {
 		return []step{confess(strings.Join(clauses, ", "))}
 	case len(unclear) > 0:
 		steps = append(steps, leftOut(unclear))
+	}
+	return steps
+}
+
+// stepsOf makes a step of each clause, nil where one is not understood.
+func stepsOf(clauses []string) []step {
+	steps := make([]step, len(clauses))
+	asked := "" // what a clause before this one asks people for
+	for i, clause := range clauses {
+		quiet := i+1 < len(clauses) && verbOf(clauses[i+1]) == "ask"
+		if asked != "" {
+			if before, after, ok := cutAnswer(clause, asked); ok {
+				steps[i] = withAnswer(before, after, quiet)
+				continue
+			}
+		}
+		steps[i] = parseClause(clause, quiet)
+		if q, ok := questionIn(clause); ok && steps[i] != nil {
+			asked = q.noun
+		}
 	}
 	return steps
 }
@@ -109,6 +102,11 @@ func split(text string) []string {
 	start := 0
 	quote := byte(0)
 	for i := 0; i < len(text); i++ {
+		if i == start {
+			if _, _, ok := planPrefix(text[start:]); ok {
+				break // all that follows is the plan's
+			}
+		}
 		switch {
 		case quote != 0:
 			if text[i] == quote {
@@ -127,7 +125,7 @@ func split(text string) []string {
 		if text[i] == '\n' && (verb == "create" || verb == "append") && strings.HasSuffix(strings.TrimRight(text[start:i], " "), ":") {
 			break // the text of a file follows, to the end
 		}
-		if !sure && (next == "" || verb == "run" && next != "ask") {
+		if !sure && (next == "" || verb == "run" && next != "ask" && !endsInBackground(text[start:i]) || verb == "elicit" && text[i] == ',' && strings.Contains(text[start:i], ":")) {
 			continue
 		}
 		if strings.TrimSpace(text[start:i]) != "" {
@@ -174,78 +172,6 @@ func separator(s string) (n int, sure bool) {
 		}
 	}
 	return 0, false
-}
-
-// verbOf is the meaning of a clause's first word, small typos forgiven; "" for
-// one that begins no step.
-func verbOf(clause string) string {
-	first, _ := cutWord(tidy(clause[:min(len(clause), 200)]))
-	first = strings.Trim(strings.ToLower(first), ",.:;!?")
-	if v, ok := verbs[first]; ok {
-		return v
-	}
-	if slices.Contains(programs, first) || strings.HasPrefix(first, "$") || strings.HasPrefix(first, "./") {
-		return "run"
-	}
-	if near := nearestWord(first, verbs); near != "" {
-		return verbs[near]
-	}
-	return ""
-}
-
-// nearestWord finds the one word that s is a small slip of.
-func nearestWord[V any](s string, words map[string]V) string {
-	best, bestBy := "", slip(len(s))+1
-	if len(s) > 20 || slip(len(s)) == 0 {
-		return ""
-	}
-	for w := range words {
-		if d := len(w) - len(s); d > 2 || d < -2 {
-			continue
-		}
-		if d := distance(s, w); d < bestBy || d == bestBy && w < best {
-			if d <= slip(len(w)) && d <= slip(len(s)) {
-				best, bestBy = w, d
-			}
-		}
-	}
-	return best
-}
-
-// slip is how many slips a word of n letters may have.
-func slip(n int) int {
-	switch {
-	case n <= 3:
-		return 0
-	case n <= 6:
-		return 1
-	}
-	return 2
-}
-
-// distance counts inserted, deleted, changed and swapped letters.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	two, one := make([]int, len(y)+1), make([]int, len(y)+1) // the rows above
-	row := make([]int, len(y)+1)
-	for j := range one {
-		one[j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		row[0] = i
-		for j := 1; j <= len(y); j++ {
-			cost := 1
-			if x[i-1] == y[j-1] {
-				cost = 0
-			}
-			row[j] = min(one[j]+1, row[j-1]+1, one[j-1]+cost)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				row[j] = min(row[j], two[j-2]+1)
-			}
-		}
-		two, one, row = one, row, two
-	}
-	return one[len(y)]
 }
 
 // cutWord takes the first word, or quoted text, off s.

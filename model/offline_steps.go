@@ -20,25 +20,55 @@ func isStop(text string) bool {
 // parseClause makes a step of one clause, or nil. A quiet read only takes a file
 // in, for the question that follows.
 func parseClause(clause string, quiet bool) step {
+	if _, _, ok := planPrefix(clause); ok {
+		return parsePlan(clause)
+	}
 	if isStop(clause) {
-		return says("Stopped. What is done stays done.")
+		return stopStep(clause)
 	}
 	if cmd := unquote(clause); cmd != clause && strings.HasPrefix(clause, "`") {
 		return runStep(cmd)
 	}
 	if cmd, ok := strings.CutPrefix(clause, "$ "); ok {
-		return runStep(cmd)
+		return commandStep(cmd)
 	}
 	word, rest := cutWord(clause)
 	lower := strings.ToLower(strings.Trim(word, ",.:;!?"))
-	_, isVerb := verbs[lower]
+	_, isVerb := verbs()[lower]
 	if !isVerb && slices.Contains(programs, lower) && !(lower == "go" && slices.Contains([]string{"", "on", "ahead"}, strings.ToLower(rest))) || strings.HasPrefix(word, "./") {
-		return runStep(clause)
+		return commandStep(clause)
 	}
 	if s := aboutMe(strings.ToLower(clause)); s != nil {
 		return s
 	}
-	switch verb := verbOf(clause); verb {
+	verb := verbOf(clause)
+	s := parseVerb(verb, lower, clause, rest, quiet)
+	if s == nil && fileLike(clause) && !strings.Contains(clause, " ") {
+		return readStep(clause, readArgs{}, quiet, "")
+	}
+	if !isVerb && s != nil && verb != "" && !slices.Contains(harmless, verb) {
+		return both(says("I take “%s” for “%s”.", word, meant(lower)), s)
+	}
+	return s
+}
+
+// both is one step after the other.
+func both(a, b step) step {
+	return func(c *chat) error {
+		if err := a(c); err != nil {
+			return err
+		}
+		return b(c)
+	}
+}
+
+// parseVerb makes a step of a clause that begins with a verb of that meaning, or
+// nil.
+func parseVerb(verb, word, clause, rest string, quiet bool) step {
+	if word != verb && verb != "" && verbs()[word] == "" { // a slip
+		word = meant(word)
+	}
+	switch verb {
 	case "read":
 		return parseRead(rest, quiet)
 	case "list":
@@ -48,11 +78,19 @@ func parseClause(clause string, quiet bool) step {
 	case "replace", "rename":
 		return parseReplace(rest, verb == "rename")
 	case "create", "append":
-		return parseWrite(verb, lower, clause, rest)
+		return parseWrite(verb, word, clause, rest)
 	case "delete", "move", "copy":
 		return parseFileCommand(verb, rest)
 	case "search":
-		return parseSearch(lower, clause, rest)
+		return parseSearch(word, clause, rest)
+	case "start":
+		return parseStart(rest)
+	case "kill":
+		return parseKill(clause, rest)
+	case "check":
+		return parseCheck(rest)
+	case "elicit":
+		return parseQuestion(clause)
 	case "say":
 		return says("%s", unquote(strings.TrimLeft(rest, ": ")))
 	case "count":
@@ -67,9 +105,6 @@ func parseClause(clause string, quiet bool) step {
 		return says("You are welcome.")
 	case "ask":
 		return ask(clause)
-	}
-	if fileLike(clause) && !strings.Contains(clause, " ") {
-		return readStep(clause, readArgs{}, quiet, "")
 	}
 	return nil
 }
@@ -117,6 +152,9 @@ func parseRead(rest string, quiet bool) step {
 	case "", "it", "it again":
 		return says("Tell me which file, for instance “read go.mod”.")
 	}
+	if id, ok := outputOf(plain); ok {
+		return outputStep(id, 0)
+	}
 	if word, _ := cutWord(plain); slices.Contains(programs, word) && !fileLike(word) {
 		return runStep(skip(rest, "me", "us", "the"))
 	}
@@ -131,13 +169,11 @@ func parseRead(rest string, quiet bool) step {
 		}
 	}
 	if second, left, more := fileIn(strings.ReplaceAll(others, ",", " ")); more { // read a.go and b.go
-		a, b := readStep(file, readArgs{}, quiet, ""), parseRead(strings.TrimSpace(second+" "+strings.ReplaceAll(left, "and", "")), quiet)
-		return func(c *chat) error {
-			if err := a(c); err != nil {
-				return err
-			}
-			return b(c)
+		next := parseRead(strings.TrimSpace(second+" "+strings.ReplaceAll(left, "and", "")), quiet)
+		if next == nil {
+			return nil
 		}
+		return both(readStep(file, readArgs{}, quiet, ""), next)
 	}
 	args, about := lineRange(others)
 	about = skip(about, articles...)
@@ -176,7 +212,7 @@ func lineRange(s string) (a readArgs, rest string) {
 
 func parseList(clause, rest string) step {
 	if strings.HasPrefix(clause, "ls ") && strings.HasPrefix(rest, "-") {
-		return runStep(clause)
+		return commandStep(clause)
 	}
 	dir := skip(rest, articles...)
 	dir = skip(dir, "everything", "here", "directory", "folder", "workspace", "entries")
@@ -199,6 +235,14 @@ func parseRun(verb, clause, rest string) step {
 		}
 		return nil
 	}
+	for _, show := range []string{" and show me", " and show", " and print"} {
+		if before, what, ok := cutOutside(rest, show, true); ok {
+			switch strings.ToLower(skip(what, "me", "the", "its")) {
+			case "output", "result", "results":
+				rest = before
+			}
+		}
+	}
 	switch strings.ToLower(skip(rest, "all", "the", "my", "our", "unit")) {
 	case "test", "tests", "test suite":
 		return projectStep("test")
@@ -212,13 +256,18 @@ func parseRun(verb, clause, rest string) step {
 	} else if skip(rest, "the command", "command", "this command") != "" {
 		rest = skip(rest, "the command", "command", "this command")
 	}
-	return runStep(unquote(rest))
+	return commandStep(rest)
 }
 
 func parseReplace(rest string, rename bool) step {
 	body, file, found := cutOutside(rest, " in ", true)
 	if !found {
 		body, file, found = cutOutside(rest, " inside ", true)
+	}
+	if body, where, ok := everywhere(rest); ok {
+		if old, text, ok := cutEdit(body); ok {
+			return replaceAllStep(where, editArgs{Old: old, New: text, All: true})
+		}
 	}
 	if !found {
 		if from, to, ok := cutOutside(rest, " to ", false); ok && rename && fileLike(from) && fileLike(to) {
@@ -240,14 +289,22 @@ func parseReplace(rest string, rename bool) step {
 		}
 	}
 	file = unquote(skip(file, "the", "file"))
-	body = skip(body, "the word", "the text", "the string", "the line", "the name", "the variable", "the function")
-	for _, by := range []string{" with ", " by ", " to ", " into ", " -> ", " → "} {
-		if old, text, ok := cutOutside(body, by, false); ok && old != "" && file != "" && !strings.Contains(file, " ") {
-			e.Old, e.New = unquote(old), unquote(text)
-			return replaceStep(file, e)
-		}
+	if old, text, ok := cutEdit(body); ok && file != "" && !strings.Contains(file, " ") {
+		e.Old, e.New = old, text
+		return replaceStep(file, e)
 	}
 	return nil
+}
+
+// cutEdit cuts "old with new".
+func cutEdit(body string) (old, text string, ok bool) {
+	body = skip(body, "the word", "the text", "the string", "the line", "the name", "the variable", "the function")
+	for _, by := range []string{" with ", " by ", " to ", " into ", " -> ", " → "} {
+		if old, text, ok := cutOutside(body, by, false); ok && old != "" {
+			return unquote(old), unquote(text), true
+		}
+	}
+	return "", "", false
 }
 
 func parseWrite(verb, word, clause, rest string) step {
@@ -317,24 +374,6 @@ func parseFileCommand(verb, rest string) step {
 	return runStep(map[string]string{"move": "mv ", "copy": "cp "}[verb] + pathQuote(unquote(from)) + " " + pathQuote(unquote(to)))
 }
 
-func parseSearch(word, clause, rest string) step {
-	if strings.HasPrefix(rest, "-") || word == "find" && (strings.HasPrefix(rest, ". ") || strings.HasPrefix(rest, "/")) {
-		return runStep(clause)
-	}
-	what := skip(rest, "for", "all", "the", "word", "text", "string", "lines with", "occurrences of", "where", "out where", "at")
-	where := "."
-	if w, dir, ok := cutOutside(what, " in ", true); ok {
-		what, where = w, unquote(skip(dir, "the", "file", "files", "directory", "folder", "all", "this", "here", "project", "workspace", "repository", "repo"))
-	}
-	if where == "" {
-		where = "."
-	}
-	if what = unquote(what); what == "" || strings.Contains(where, " ") {
-		return nil
-	}
-	return runStep("grep -rnI --exclude-dir=.git -e " + shellQuote(what) + " " + pathQuote(where))
-}
-
 func parseCount(rest string) step {
 	pause := time.Duration(0)
 	if strings.Contains(strings.ToLower(rest), "slow") {
@@ -374,6 +413,9 @@ func parseCount(rest string) step {
 
 func parseWait(rest string) step {
 	n, ok := number(rest)
+	if id, known := jobOf(skip(rest, "for", "until")); known && !ok {
+		return outputStep(id, waitFor)
+	}
 	unit := time.Second
 	if strings.Contains(rest, "min") {
 		unit = time.Minute

@@ -66,7 +66,7 @@ func TestOfflineCalls(t *testing.T) {
 		"delete -rf":                              `run_command {"command":"rm ./-rf"}`,
 		"remove it's.txt":                         `run_command {"command":"rm 'it'\\''s.txt'"}`,
 		"grep -c foo bar":                         `run_command {"command":"grep -c foo bar"}`,
-		"serach for $(x) in src":                  `run_command {"command":"grep -rnI --exclude-dir=.git -e '$(x)' src"}`,
+		"serach for $(x) in src":                  `run_command {"command":"grep -rnIF --exclude-dir=.git -e '$(x)' src"}`,
 		"run the tests":                           `list_dir {"path":"."}`,
 		"ls src":                                  `list_dir {"path":"src"}`,
 		"list all the files in src/":              `list_dir {"path":"src/"}`,

@@ -213,7 +213,7 @@ func (r *reply) refused() error {
 	if !ok && status == http.StatusNotFound {
 		f.Kind, f.Err = KindRequest, errFutile
 		f.Text = fmt.Sprintf("there is no such service at this address (404)%s", r.e.quote(c.message))
-		f.Mend = "Check providers." + r.e.Provider + ".url"
+		f.Mend = "Check providers." + r.e.Provider + ".url; that of a server like OpenAI's mostly ends with /v1"
 	}
 	if r.http.Header.Get("X-Should-Retry") == "false" {
 		f.Err = errFutile

@@ -328,8 +328,14 @@ func parseWrite(verb, word, clause, rest string) step {
 	}
 	for _, to := range []string{" to ", " into ", " in ", " at the end of "} {
 		text, file, ok := cutOutside(rest, to, true)
-		if file = cleanName(file); !ok || text == "" || !fileLike(file) || strings.Contains(file, " ") || strings.Contains(text, ":\n") {
+		if file = cleanName(file); !ok || text == "" || word == "make" || word == "touch" || !fileLike(file) || strings.Contains(file, " ") || strings.Contains(text, ":\n") {
 			continue
+		}
+		if slices.Contains([]string{"the output", "the result", "the results", "what was found"}, strings.ToLower(text)) {
+			text = "it"
+		}
+		if first, more := cutWord(text); unquote(text) == text && slices.Contains(pronouns, strings.ToLower(first)) {
+			return writeSeen(verb, first, more, file)
 		}
 		text = lineOf(text)
 		if verb == "append" {
@@ -350,6 +356,26 @@ func parseWrite(verb, word, clause, rest string) step {
 	return writeStep(name, unquote(strings.TrimPrefix(body, "\n")))
 }
 
+// pronouns speak of something that no rule knows.
+var pronouns = []string{"it", "them", "this", "that", "these", "those", "its", "their", "everything", "all", "both"}
+
+// writeSeen is the step that writes "it", what was seen last; anything longer is
+// not understood, and certainly not what is to be written.
+func writeSeen(verb, first, more, file string) step {
+	if more != "" || first == "its" || first == "their" {
+		return nil
+	}
+	return func(c *chat) error {
+		switch {
+		case c.file == "":
+			return c.drop("I have seen nothing yet that I could write to %s.", tick(file))
+		case verb == "append":
+			return appendStep(file, c.text)(c)
+		}
+		return writeStep(file, c.text)(c)
+	}
+}
+
 // lineOf is what to write for "the line x": x; for "a line" alone, these words.
 func lineOf(text string) string {
 	return cmp.Or(unquote(skip(text, "a line", "the line", "line", "the text")), text)
@@ -361,6 +387,11 @@ func cleanName(s string) string {
 
 func parseFileCommand(verb, rest string) step {
 	rest = skip(rest, "the", "file", "directory", "folder")
+	for _, p := range strings.Fields(rest) {
+		if slices.Contains(pronouns, strings.ToLower(p)) {
+			return says("Tell me which file, by its name.")
+		}
+	}
 	if verb == "delete" {
 		if unquote(rest) == "" || strings.Contains(unquote(rest), " ") && unquote(rest) == rest {
 			return nil

@@ -224,6 +224,26 @@ func started() []model.Message {
 	}
 }
 
+// What speaks of something that no rule knows changes nothing.
+func TestOfflineTakesNoWordForAFile(t *testing.T) {
+	for _, p := range []string{
+		"delete it", "delete them", "remove everything", "move it to old", "copy all to b", "write it to a.txt", "append that to a.txt",
+		"write that line, exactly as it stands there, to cause.txt", "make it a constant in clock.go", "Delete them, with their imports.",
+	} {
+		r := prompt(p)
+		r.Tools = allTools
+		if _, calls, _ := reply(t, model.Offline{}, r); len(calls) > 0 {
+			t.Errorf("%q calls %v", p, calls)
+		}
+	}
+	r := prompt("run date, then write the output to date.txt")
+	r.Tools = allTools
+	calls, _, _ := turn(t, r, func(string) (string, bool) { return "Tue\n[exit status 0]", false })
+	if got := calls[len(calls)-1]; got != `write_file {"content":"Tue\n","path":"date.txt"}` {
+		t.Error(got)
+	}
+}
+
 func TestOfflineBackground(t *testing.T) {
 	r := prompt("run ./server in the background, then stop it")
 	r.Tools = allTools

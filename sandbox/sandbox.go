@@ -31,6 +31,9 @@ func Confinement() string { return "not confined" }
 type Command struct {
 	// Line is for /bin/sh -c, on Windows for PowerShell.
 	Line string
+	// Argv, when it is set, is run instead, without a shell. A program's name without
+	// a separator is looked up in the PATH of Env.
+	Argv []string
 	Dir  string
 	// Env is the whole environment; nil is ours, cleaned.
 	Env []string
@@ -63,6 +66,9 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 		c.Env = CleanEnv(os.Environ())
 	}
 	shell, args := shellFor(c.Line)
+	if len(c.Argv) > 0 {
+		shell, args = c.Argv[0], c.Argv[1:]
+	}
 	cmd := &proc.Command{Path: shell, Args: args, Dir: c.Dir, Env: c.Env, Stdout: c.Stdout, Stderr: c.Stderr, Grace: 500 * time.Millisecond}
 	if ctx.Err() != nil {
 		return Exit{}, context.Cause(ctx)

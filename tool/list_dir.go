@@ -52,6 +52,7 @@ func (t listDir) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Ca
 		Title:     t.Title(args),
 		Locations: []Location{{Path: path}},
 		Action:    gladhand.Action{Tool: "list_dir", Effect: gladhand.EffectRead, Paths: []string{path}},
+		Parallel:  true,
 		Digest: func() (string, error) {
 			now, err := env.resolve(a.Path)
 			return digest("list_dir", string(args), now), err

@@ -153,6 +153,25 @@ func (o *Output) Text(limit int) string {
 	return joinCut(head, tail, o.total)
 }
 
+// Since is what was written behind the first n bytes, at most limit bytes of it and a
+// line that says how much is left out. It also returns how many bytes there are by now.
+func (o *Output) Since(n int64, limit int) (text string, total int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	tailFrom := o.total - int64(len(o.tail))
+	var head []byte
+	if n < int64(len(o.head)) {
+		head = o.head[n:]
+	}
+	tail := o.tail[min(int64(len(o.tail)), max(0, n-tailFrom)):]
+	missing := max(0, tailFrom-max(n, int64(len(o.head))))
+	if missing == 0 {
+		return Cut(string(head)+string(tail), limit), o.total
+	}
+	half := limit / 2
+	return joinCut(head[:min(len(head), half)], tail[max(0, len(tail)-half):], o.total-n), o.total
+}
+
 // Cut shortens s to limit bytes, head and tail, saying how much is left out.
 func Cut(s string, limit int) string {
 	if len(s) <= limit {

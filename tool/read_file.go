@@ -67,6 +67,7 @@ func (t readFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*C
 		Title:     t.Title(args),
 		Locations: []Location{{Path: path, Line: a.Line}},
 		Action:    gladhand.Action{Tool: "read_file", Effect: gladhand.EffectRead, Paths: []string{path}},
+		Parallel:  true,
 		// What it says now is what is wanted: only the file it names is bound.
 		Digest: func() (string, error) {
 			now, err := env.resolve(a.Path)
@@ -75,6 +76,10 @@ func (t readFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*C
 		Run: func(ctx context.Context, _ *Output) (Result, error) {
 			if err := env.still(a.Path, path); err != nil {
 				return Result{}, err
+			}
+			img, note, err := readImage(path, env.show(path))
+			if err != nil || img != nil {
+				return Result{Text: note, Images: imagesOf(img)}, err
 			}
 			text, err := readText(ctx, env, path, a)
 			return Result{Text: text}, err

@@ -90,7 +90,7 @@ func TestReadByContent(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	for name, says := range map[string]string{"x.txt": "PNG", "y.txt": "binary"} {
+	for name, says := range map[string]string{"x.txt": "image/png", "y.txt": "binary"} {
 		e.put(t, name, map[string]string{"x.txt": "\x89PNG\r\n\x1a\n", "y.txt": "a\x00b"}[name])
 		if _, err := e.do(t, "read_file", map[string]string{"path": name}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)

@@ -32,7 +32,12 @@ type runCommand struct{}
 type runCommandArgs struct {
 	Command string `json:"command"`
 	Timeout int    `json:"timeout_seconds"`
+	// Background leaves it running.
+	Background bool `json:"background"`
 }
+
+// errNoBackground says that commands cannot outlive their call.
+var errNoBackground = errors.New("nothing can run in the background here")
 
 func (runCommand) Spec() Spec {
 	return Spec{Name: "run_command", Description: runCommandText, Schema: runCommandSchema, Kind: "execute"}
@@ -72,6 +77,12 @@ func (t runCommand) Prepare(_ context.Context, env *Env, args json.RawMessage) (
 	if a.Timeout < 0 || a.Timeout > int(maxTimeout/time.Second) {
 		return nil, fmt.Errorf("timeout_seconds must be 1 to %d", int(maxTimeout/time.Second))
 	}
+	if a.Background && env.Background == nil {
+		return nil, errNoBackground
+	}
+	if a.Background && a.Timeout != 0 {
+		return nil, errors.New("a command in the background has no time limit; end it with command_kill")
+	}
 	environ := env.Environ
 	if environ == nil {
 		environ = sandbox.CleanEnv(os.Environ())
@@ -85,10 +96,38 @@ func (t runCommand) Prepare(_ context.Context, env *Env, args json.RawMessage) (
 		},
 		Digest: func() (string, error) {
 			vars := slices.Sorted(slices.Values(environ))
-			return digest("run_command", a.Command, env.Cwd, timeout.String(), digest(vars...)), nil
+			return digest("run_command", a.Command, env.Cwd, timeout.String(), fmt.Sprint(a.Background), digest(vars...)), nil
 		},
-		Run: func(ctx context.Context, out *Output) (Result, error) { return runIn(ctx, c, out) },
+		Run: func(ctx context.Context, out *Output) (Result, error) {
+			if a.Background {
+				return startIn(ctx, env.Background, c)
+			}
+			return runIn(ctx, c, out)
+		},
 	}, nil
+}
+
+// firstLook is how long a command in the background is watched before its start is
+// reported: most that fail do so at once.
+const firstLook = 200 * time.Millisecond
+
+// startIn starts a command that goes on when the call and the turn have ended.
+func startIn(ctx context.Context, b *Background, c sandbox.Command) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	j, err := b.start(c)
+	if err != nil {
+		return Result{}, err
+	}
+	select {
+	case <-j.done:
+	case <-time.After(firstLook):
+	case <-ctx.Done():
+		j.stop(errKilled) // it was not told of yet
+		return Result{}, ctx.Err()
+	}
+	return j.look(ctx, 0)
 }
 
 func runIn(ctx context.Context, c sandbox.Command, out *Output) (Result, error) {

@@ -159,9 +159,12 @@ type Image struct {
 	Data []byte
 }
 
-// Builtin are the tools that need nothing but a workspace.
+// Builtin are the tools that need nothing but a workspace and a turn.
 func Builtin() []Tool {
-	return []Tool{readFile{}, listDir{}, editFile{}, writeFile{}, runCommand{}}
+	return []Tool{
+		readFile{}, listDir{}, glob{}, grep{}, editFile{}, writeFile{},
+		runCommand{}, commandOutput{}, commandKill{}, updatePlan{}, askUser{},
+	}
 }
 
 // decode reads arguments strictly: duplicate, unknown and mis-cased names and

@@ -1,0 +1,258 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gladhand"
+)
+
+// Limits of one search.
+const (
+	maxMatches   = 500       // lines given
+	maxMatchText = 64 << 10  // bytes given
+	maxMatchLine = 500       // bytes of one line that are given
+	maxGathered  = 20_000    // lines gathered before it stops searching
+	maxSearched  = 32 << 20  // bytes of a file; larger ones are passed over
+	maxPattern   = 10 << 10  // bytes
+	modeContent  = "content" // what to give
+	modeFiles    = "files"
+	modeCount    = "count"
+)
+
+//go:embed grep.md
+var grepText string
+
+//go:embed grep.json
+var grepSchema []byte
+
+// grep searches with ripgrep where it is, else by itself. Both give the same: what is
+// said about files that are left out, and the order, does not depend on it.
+type grep struct{}
+
+type grepArgs struct {
+	Pattern string `json:"pattern"`
+	Path    string `json:"path"`
+	Glob    string `json:"glob"`
+	Mode    string `json:"mode"`
+	Fold    bool   `json:"ignore_case"`
+	Literal bool   `json:"literal"`
+	Context int    `json:"context"`
+}
+
+func (grep) Spec() Spec {
+	return Spec{Name: "grep", Description: grepText, Schema: grepSchema, Kind: "search"}
+}
+
+func (grep) Title(args json.RawMessage) string {
+	var a grepArgs
+	peek(args, &a)
+	title := "Search for " + oneLine(a.Pattern, 60)
+	if a.Path != "" && a.Path != "." {
+		title += " in " + oneLine(a.Path, 60)
+	}
+	return title
+}
+
+func (t grep) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Call, error) {
+	a := grepArgs{Path: ".", Mode: modeContent}
+	if err := decode(args, &a); err != nil {
+		return nil, err
+	}
+	q, err := newQuery(a)
+	if err != nil {
+		return nil, err
+	}
+	path, err := env.resolve(a.Path)
+	if err != nil {
+		return nil, err
+	}
+	return &Call{
+		Title:     t.Title(args),
+		Locations: []Location{{Path: path}},
+		Action:    gladhand.Action{Tool: "grep", Effect: gladhand.EffectRead, Paths: []string{path}},
+		Parallel:  true,
+		Digest: func() (string, error) {
+			now, err := env.resolve(a.Path)
+			return digest("grep", string(args), now), err
+		},
+		Run: func(ctx context.Context, _ *Output) (Result, error) {
+			if err := env.still(a.Path, path); err != nil {
+				return Result{}, err
+			}
+			text, err := q.search(ctx, env, path)
+			return Result{Text: text}, err
+		},
+	}, nil
+}
+
+// query is a search that has been checked.
+type query struct {
+	grepArgs
+	re   *regexp.Regexp
+	glob string // "" for every file
+}
+
+func newQuery(a grepArgs) (*query, error) {
+	q := &query{grepArgs: a}
+	switch {
+	case a.Pattern == "":
+		return nil, errors.New(`argument "pattern" is missing`)
+	case len(a.Pattern) > maxPattern:
+		return nil, fmt.Errorf("the pattern is over %d bytes", maxPattern)
+	case strings.ContainsAny(a.Pattern, "\n\x00"):
+		return nil, errors.New("lines are searched one by one; the pattern cannot contain a line end or a NUL")
+	case a.Mode != modeContent && a.Mode != modeFiles && a.Mode != modeCount:
+		return nil, fmt.Errorf("mode is content, files or count, not %q", a.Mode)
+	case a.Context < 0 || a.Context > 20:
+		return nil, errors.New("context must be 0 to 20")
+	}
+	expr := a.Pattern
+	if a.Literal {
+		expr = regexp.QuoteMeta(expr)
+	}
+	if a.Fold {
+		expr = "(?i)" + expr
+	}
+	var err error
+	if q.re, err = regexp.Compile(expr); err != nil {
+		return nil, fmt.Errorf("the pattern is no regular expression: %v; set literal to search for it as text", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	if a.Glob != "" {
+		if q.glob, err = checkGlob(a.Glob); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// hit is a line that was found, or one around it. In modes files and count line is 0
+// and n the number of lines.
+type hit struct {
+	path  string // absolute
+	line  int
+	near  bool // it is only around one that was found
+	text  string
+	count int
+}
+
+// found is what a search gathered.
+type found struct {
+	hits []hit
+	more bool // it stopped before the end
+	note string
+}
+
+func (q *query) search(ctx context.Context, env *Env, path string) (string, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return "", plain(env.show(path), err)
+	}
+	if !fi.IsDir() {
+		if err := regular(env.show(path), fi); err != nil {
+			return "", err
+		}
+	}
+	f, ok, err := q.ripgrep(ctx, env, path, fi.IsDir())
+	if err == nil && !ok {
+		f, err = q.ourselves(ctx, path, fi)
+	}
+	if err := cmp.Or(ctx.Err(), err); err != nil {
+		return "", err
+	}
+	slices.SortStableFunc(f.hits, func(a, b hit) int {
+		return cmp.Or(comparePaths(a.path, b.path), cmp.Compare(a.line, b.line))
+	})
+	return q.text(env, f), nil
+}
+
+// comparePaths orders paths as a walk meets them.
+func comparePaths(a, b string) int {
+	if a == b {
+		return 0
+	}
+	return strings.Compare(strings.ReplaceAll(a, string(filepath.Separator), "\x01"), strings.ReplaceAll(b, string(filepath.Separator), "\x01"))
+}
+
+// text is what the model is given, bounded.
+func (q *query) text(env *Env, f found) string {
+	var b strings.Builder
+	files, lines, given := 0, 0, 0
+	last := ""
+	lastLine := 0
+	for _, h := range f.hits {
+		if h.path != last {
+			files++
+		}
+		if !h.near {
+			lines += max(h.count, 1)
+		}
+		full := given >= maxMatches || b.Len() >= maxMatchText
+		if full {
+			last = h.path
+			continue
+		}
+		given++
+		name := clean([]byte(env.show(h.path)))
+		switch {
+		case q.Mode == modeFiles:
+			fmt.Fprintln(&b, name)
+		case q.Mode == modeCount:
+			fmt.Fprintf(&b, "%s: %d\n", name, h.count)
+		default:
+			if q.Context > 0 && last != "" && (h.path != last || h.line != lastLine+1) {
+				b.WriteString("--\n")
+			}
+			sign := ":"
+			if h.near {
+				sign = "-"
+			}
+			fmt.Fprintf(&b, "%s:%d%s%s\n", name, h.line, sign, h.text)
+		}
+		last, lastLine = h.path, h.line
+	}
+	b.WriteString(q.summary(f, files, lines, given))
+	return b.String()
+}
+
+func (q *query) summary(f found, files, lines, given int) string {
+	var s string
+	switch {
+	case len(f.hits) == 0:
+		s = "nothing found; what git ignores, and binary files, are left out"
+	case q.Mode == modeFiles:
+		s = count(files, "file")
+	default:
+		s = fmt.Sprintf("%s in %s", count(lines, "line"), count(files, "file"))
+	}
+	if f.more {
+		s = "at least " + s
+	}
+	if given < len(f.hits) {
+		s += fmt.Sprintf("; the first %d are given, narrow the search to see others", given)
+	}
+	if f.note != "" {
+		s += "; " + f.note
+	}
+	return "[" + s + "]"
+}
+
+// shortLine is a found line as it is given.
+func shortLine(line []byte) string {
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	if len(line) > maxMatchLine {
+		line = append(trimPartial(line[:maxMatchLine:maxMatchLine]), "…"...)
+	}
+	return clean(line)
+}

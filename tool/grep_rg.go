@@ -131,7 +131,7 @@ func (r *rgLines) line(line []byte) {
 		return
 	}
 	if r.q.Mode == modeCount {
-		n, err := strconv.Atoi(string(rest))
+		n, err := strconv.Atoi(string(bytes.TrimSuffix(rest, []byte("\r"))))
 		if err == nil {
 			r.found.hits = append(r.found.hits, hit{path: r.path(name), count: n})
 		}

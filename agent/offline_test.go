@@ -1,10 +1,12 @@
 package agent_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,6 +16,9 @@ import (
 	"gladhand/model"
 )
 
+// jobIDs are those of commands in the background.
+var jobIDs = regexp.MustCompile(`\bbg_[a-z0-9]+`)
+
 var update = flag.Bool("update", false, "write testdata/offline.txt anew")
 
 // The offline model's conversations, through the real loop and the real tools.
@@ -22,6 +27,7 @@ var update = flag.Bool("update", false, "write testdata/offline.txt anew")
 //
 //	# deny REASON      the next prompts' questions are denied
 //	# allow            … are allowed (the default)
+//	# answer TEXT      … are allowed, and this is what people are said to answer
 //	# nobody           … have nobody to answer them
 //	# mode MODE
 //	# new              a new session, and a new workspace with the files below
@@ -49,6 +55,14 @@ func TestOffline(t *testing.T) {
 				s.answer = no(rest)
 			case "allow":
 				s.answer = yes
+			case "answer":
+				s.answer = func(a gladhand.Ask) gladhand.Verdict {
+					v := yes(a)
+					if a.Elicitation != nil {
+						v.Answer.Content, _ = json.Marshal(map[string]string{"answer": rest})
+					}
+					return v
+				}
 			case "nobody":
 				s.answer = nil
 			case "mode":
@@ -61,6 +75,8 @@ func TestOffline(t *testing.T) {
 			}
 			answer := strings.ReplaceAll(s.said(), s.info.Cwd, "$WORK")
 			answer = strings.ReplaceAll(answer, "\n\n\n", "\n\n") // a message before a call ends its line
+			answer = strings.TrimRight(answer, "\n")
+			answer = jobIDs.ReplaceAllString(answer, "bg_ID")
 			fmt.Fprintf(&got, "%s\n    %s\n\n", line, strings.TrimRight(strings.ReplaceAll(answer, "\n", "\n    "), " "))
 		}
 	}

@@ -74,6 +74,7 @@ type chat struct {
 	job    job    // the last command in the background
 	answer string // what people answered last
 	first  bool   // what runs now is what the turn began with
+	failed bool   // the last command ended with another status than 0
 	said   bool   // something has been said in this reply
 }
 

@@ -55,6 +55,9 @@ func (c *chat) take(file string, args readArgs) (name string, err error) {
 		return "", c.refused("read "+tick(file), r)
 	}
 	c.file, c.text = file, withoutNote(r.Text)
+	if first, _, _ := strings.Cut(r.Text, "\n"); strings.HasPrefix(first, "[") && strings.Contains(first, ": image/") {
+		return "", c.drop("I cannot see pictures. This is %s.", strings.Trim(first, "[]"))
+	}
 	return file, nil
 }
 
@@ -128,6 +131,7 @@ func runStep(command string) step {
 			return c.refused("run "+tick(command), r)
 		}
 		c.file, c.text = "the output of "+tick(command), out
+		c.failed = !strings.HasPrefix(status, "exit status 0")
 		return c.say("%s", describeRun(command, out, status))
 	}
 }

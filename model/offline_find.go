@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -12,6 +11,7 @@ type searchArgs struct {
 	Pattern    string `json:"pattern"`
 	Path       string `json:"path,omitempty"`
 	Glob       string `json:"glob,omitempty"`
+	Literal    bool   `json:"literal,omitempty"`
 	IgnoreCase bool   `json:"ignore_case,omitempty"`
 	Context    int    `json:"context,omitempty"`
 	Mode       string `json:"mode,omitempty"` // content, files, count
@@ -47,8 +47,8 @@ func parseSearch(word, clause, rest string) step {
 // searchOptions takes what says how to search off a request.
 func searchOptions(what string, a *searchArgs) string {
 	for _, s := range []string{"ignoring case", "ignoring the case", "ignore case", "case insensitively", "case-insensitively", "regardless of case"} {
-		if rest, ok := cutPhrase(what, s); ok {
-			what, a.IgnoreCase = rest, true
+		if before, after, ok := cutOutside(" "+what+" ", " "+s+" ", true); ok {
+			what, a.IgnoreCase = strings.Trim(before+" "+after, " ,"), true
 		}
 	}
 	if before, with, ok := cutOutside(what, " with ", true); ok && strings.HasSuffix(with, "context") {
@@ -61,30 +61,17 @@ func searchOptions(what string, a *searchArgs) string {
 	return what
 }
 
-// cutPhrase takes a phrase at one of both ends off s.
-func cutPhrase(s, phrase string) (string, bool) {
-	if rest, ok := cutFold(s, phrase+" "); ok {
-		return strings.TrimSpace(rest), true
-	}
-	if n := len(s) - len(phrase) - 1; n > 0 && strings.EqualFold(s[n:], " "+phrase) {
-		return strings.TrimRight(s[:n], " ,"), true
-	}
-	return s, false
-}
-
 // searchStep looks for a text, or for a pattern when it is called one.
 func searchStep(what string, a searchArgs) step {
 	pattern := skip(what, "the pattern", "pattern", "the regex", "regex", "the regular expression", "regular expression")
-	literal := pattern == what
+	a.Literal = pattern == what
 	if what = unquote(pattern); what == "" {
 		return nil
 	}
-	if a.Pattern = what; literal {
-		a.Pattern = regexp.QuoteMeta(what)
-	}
+	a.Pattern = what
 	return func(c *chat) error {
 		if !c.has("grep") {
-			return runStep(grepCommand(what, literal, a))(c)
+			return runStep(grepCommand(a))(c)
 		}
 		r, err := c.call("grep", a)
 		if err != nil {
@@ -121,12 +108,12 @@ func (a searchArgs) where() string {
 }
 
 // grepCommand is the search as a command, where there is no tool for it.
-func grepCommand(what string, literal bool, a searchArgs) string {
+func grepCommand(a searchArgs) string {
 	flags := "-rnI"
 	if a.Mode == "files" {
 		flags = "-rlI"
 	}
-	if literal {
+	if a.Literal {
 		flags += "F"
 	} else {
 		flags += "E"
@@ -140,7 +127,7 @@ func grepCommand(what string, literal bool, a searchArgs) string {
 	if a.Glob != "" {
 		flags += " --include=" + shellQuote(a.Glob[strings.LastIndexByte(a.Glob, '/')+1:])
 	}
-	return "grep " + flags + " --exclude-dir=.git -e " + shellQuote(what) + " " + pathQuote(or(a.Path, "."))
+	return "grep " + flags + " --exclude-dir=.git -e " + shellQuote(a.Pattern) + " " + pathQuote(or(a.Path, "."))
 }
 
 // nothing reports whether a tool that looks for something says that there is none.
@@ -275,15 +262,11 @@ func whereIs(question string) step {
 }
 
 func globStep(name, dir string) step {
-	pattern := name
-	if !strings.Contains(pattern, "/") {
-		pattern = "**/" + pattern
-	}
 	return func(c *chat) error {
 		if !c.has("glob") {
 			return runStep("find " + pathQuote(or(dir, ".")) + " -not -path '*/.git/*' -name " + shellQuote(name[strings.LastIndexByte(name, '/')+1:]))(c)
 		}
-		args := map[string]string{"pattern": pattern}
+		args := map[string]string{"pattern": name}
 		if dir != "" {
 			args["path"] = dir
 		}
@@ -332,9 +315,9 @@ func everywhere(rest string) (body string, where searchArgs, ok bool) {
 
 // replaceAllStep changes a text in every file that has it.
 func replaceAllStep(where searchArgs, e editArgs) step {
-	where.Pattern, where.Mode = regexp.QuoteMeta(e.Old), "files"
+	where.Pattern, where.Literal, where.Mode = e.Old, true, "files"
 	return func(c *chat) error {
-		files, err := c.filesWith(e.Old, where)
+		files, err := c.filesWith(where)
 		if err != nil {
 			return err
 		}
@@ -363,27 +346,27 @@ func replaceAllStep(where searchArgs, e editArgs) step {
 }
 
 // filesWith are the files that have a text.
-func (c *chat) filesWith(text string, a searchArgs) ([]string, error) {
+func (c *chat) filesWith(a searchArgs) ([]string, error) {
 	if c.has("grep") {
 		r, err := c.call("grep", a)
 		if err != nil {
 			return nil, err
 		}
 		if r.Failed {
-			return nil, c.refused("search for "+tick(text), r)
+			return nil, c.refused("search for "+tick(a.Pattern), r)
 		}
 		if nothing(r.Text) {
 			return nil, nil
 		}
 		return lineList(withoutNote(r.Text)), nil
 	}
-	r, err := c.call("run_command", map[string]string{"command": grepCommand(text, true, a)})
+	r, err := c.call("run_command", map[string]string{"command": grepCommand(a)})
 	if err != nil {
 		return nil, err
 	}
 	out, status := cutStatus(r.Text)
 	if status == "" {
-		return nil, c.refused("search for "+tick(text), r)
+		return nil, c.refused("search for "+tick(a.Pattern), r)
 	}
 	return lineList(out), nil
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode"
 )
@@ -58,12 +59,20 @@ func startStep(command string) step {
 		if err != nil {
 			return err
 		}
-		id := idIn(r.Text)
+		out, id, state := cutJob(r.Text)
 		if r.Failed || id == "" {
 			return c.refused("start "+tick(command), r)
 		}
 		c.job = job{id, command}
-		return c.say("%s runs in the background as %s. “show the output of it” shows what it prints, “stop it” ends it.", tick(command), tick(id))
+		c.file, c.text = "the output of "+tick(command), out
+		text := fmt.Sprintf("%s runs in the background as %s. “show the output of it” shows what it prints, “stop it” ends it.", tick(command), tick(id))
+		if state, _, _ = strings.Cut(state, ";"); state != "running" {
+			text = fmt.Sprintf("%s did not stay in the background: it %s.", tick(command), state)
+		}
+		if strings.TrimSpace(out) != "" {
+			text += "\n\nSo far it printed this:\n\n" + block(out, shown)
+		}
+		return c.say("%s", text)
 	}
 }
 
@@ -86,16 +95,23 @@ func outputStep(id string, wait int) step {
 		if r.Failed {
 			return c.refused("look at "+j.name(), r)
 		}
-		out, state := cutStatus(r.Text)
+		out, _, state := cutJob(r.Text)
 		c.file, c.text = "the output of "+j.name(), out
-		switch {
-		case state == "":
-			return c.say("%s:\n\n%s", capital(j.name()), block(out, 2*shown))
-		case strings.TrimSpace(out) == "":
-			return c.say("%s printed nothing new. (%s)", capital(j.name()), state)
-		}
-		return c.say("%s printed this. (%s)\n\n%s", capital(j.name()), state, block(out, 2*shown))
+		return c.say("%s", j.report(out, state))
 	}
+}
+
+// report says how far a command is and what it printed since the last look.
+func (j job) report(out, state string) string {
+	state, _, _ = strings.Cut(state, ";")
+	how := "is still running"
+	if state != "running" {
+		how = "has " + state
+	}
+	if strings.TrimSpace(out) == "" {
+		return fmt.Sprintf("%s %s, and printed nothing new.", capital(j.name()), how)
+	}
+	return fmt.Sprintf("%s %s. It printed:\n\n%s", capital(j.name()), how, block(out, 2*shown))
 }
 
 func killStep(id string) step {
@@ -114,11 +130,15 @@ func killStep(id string) step {
 		if c.job == j {
 			c.job = job{}
 		}
-		text := strings.TrimSpace(r.Text)
-		if _, state := cutStatus(text); state != "" {
-			text = state
+		out, _, state := cutJob(r.Text)
+		if before, had := strings.CutPrefix(state, "it had ended before: "); had {
+			return c.say("%s was not running any more: it %s.", capital(j.name()), before)
 		}
-		return c.say("Stopped %s. (%s)", j.name(), text)
+		text := "Stopped " + j.name() + "."
+		if strings.TrimSpace(out) != "" {
+			text += " The last it printed:\n\n" + block(out, shown)
+		}
+		return c.say("%s", text)
 	}
 }
 
@@ -219,14 +239,15 @@ func looksLikeID(word string) bool {
 	return len(word) >= 16 && letters > 0 && (digits > 0 || len(word) >= 20)
 }
 
-// idIn is the first id in a text.
-func idIn(text string) string {
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_' }) {
-		if looksLikeID(w) {
-			return w
-		}
+// cutJob cuts what a tool says of a command in the background into the output and
+// the last line, "[ID: state]".
+func cutJob(text string) (out, id, state string) {
+	out, note := cutStatus(strings.TrimRight(text, "\n"))
+	id, state, _ = strings.Cut(note, ": ")
+	if !looksLikeID(id) {
+		return text, "", ""
 	}
-	return ""
+	return out, id, state
 }
 
 // lastJob is the last command that was started in the background in these messages.
@@ -246,7 +267,7 @@ func lastJob(messages []Message) (last job) {
 			case p.Call != nil && p.Call.Name == "command_kill" && last.id != "" && bytes.Contains(p.Call.Args, []byte(last.id)):
 				last = job{}
 			case p.Result != nil && !p.Result.Failed && started[p.Result.ID] != "":
-				if id := idIn(p.Result.Text); id != "" {
+				if _, id, _ := cutJob(p.Result.Text); id != "" {
 					last = job{id, started[p.Result.ID]}
 				}
 			}

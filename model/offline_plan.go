@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -70,7 +69,14 @@ func parsePlan(clause string) step {
 			if err := c.plan(items, i, true); err != nil {
 				return err
 			}
+			c.failed = false
 			err := s(c)
+			switch {
+			case err == nil && c.failed && i+1 < len(steps):
+				err = c.drop("So I stopped here: %d of %d steps are done.", i, len(items))
+			case err == nil && c.failed:
+				err = errDrop
+			}
 			if errors.Is(err, errDrop) { // what failed is still to do
 				return errors.Join(c.plan(items, i, false), errDrop)
 			}
@@ -230,33 +236,15 @@ func parseQuestion(clause string) step {
 		if err != nil {
 			return err
 		}
-		if r.Failed {
-			return c.refused("ask that", r)
+		if answer := strings.TrimRight(r.Text, "\n"); !r.Failed && answer != "" {
+			c.answer = answer
+			return c.say("You said %s.", tick(begin(answer)))
 		}
-		answer, ok := answerIn(r.Text)
-		if !ok {
+		if strings.HasPrefix(r.Text, "The person") || strings.HasPrefix(r.Text, "Nobody") {
 			return c.drop("I have no answer. %s", strings.TrimSpace(r.Text))
 		}
-		c.answer = answer
-		return c.say("You said %s.", tick(begin(answer)))
+		return c.refused("ask that", r)
 	}
-}
-
-// answerIn takes the answer out of what ask_user gives.
-func answerIn(text string) (string, bool) {
-	text = strings.TrimRight(text, "\n")
-	for _, p := range []string{"The person did not answer", "The person chose not to answer", "Nobody "} {
-		if strings.HasPrefix(text, p) {
-			return "", false
-		}
-	}
-	var v struct {
-		Answer string `json:"answer"`
-	}
-	if json.Unmarshal([]byte(text), &v) == nil && v.Answer != "" {
-		return v.Answer, true
-	}
-	return text, text != ""
 }
 
 // cutAnswer cuts a clause around the word that stands for an answer: "it", "the

@@ -312,6 +312,9 @@ func parseWrite(verb, word, clause, rest string) step {
 	if word == "make" {
 		if what := skip(rest, "me", "a", "an", "new", "empty"); !strings.HasPrefix(what, "file") && !strings.HasPrefix(what, "dir") && !strings.HasPrefix(what, "folder") {
 			if first, _ := cutWord(what); !fileLike(first) && what == rest {
+				if slices.Contains(pronouns, strings.ToLower(first)) || len(strings.Fields(what)) > 3 {
+					return nil
+				}
 				return runStep(clause) // make test
 			}
 		}

@@ -18,7 +18,7 @@ var allTools = []model.Tool{
 	{Name: "run_command"}, {Name: "command_output"}, {Name: "command_kill"}, {Name: "update_plan"}, {Name: "ask_user"},
 }
 
-const jobID = "k3v9q2m7x4b8n1c6z5"
+const jobID = "bg_k3v9q2m7x4b8n1c6z5kq"
 
 // turn plays one turn: each call is answered by answer. It returns the calls and
 // all that was said, as a client shows it that ignores the ids of messages.
@@ -44,6 +44,9 @@ func turn(t *testing.T, r model.Request, answer func(call string) (text string, 
 		line := call.Name + " " + string(call.Args)
 		calls = append(calls, line)
 		text, failed := answer(line)
+		if strings.HasPrefix(text, "The person") {
+			failed = true
+		}
 		r.Messages = append(r.Messages,
 			model.Message{Role: model.Assistant, Turn: turnID, Parts: []model.Part{{Call: call}}},
 			model.Message{Role: model.ToolRole, Turn: turnID, Parts: []model.Part{{Result: &model.Result{ID: call.ID, Name: call.Name, Text: text, Failed: failed}}}})
@@ -57,22 +60,22 @@ func ok(string) (string, bool) { return "[exit status 0]", false }
 // What a prompt makes it call first, with all tools.
 func TestOfflineCallsNewTools(t *testing.T) {
 	for p, want := range map[string]string{
-		"search for TODO in src":                         `grep {"pattern":"TODO","path":"src"}`,
-		"serach for $(x) in src":                         `grep {"pattern":"\\$\\(x\\)","path":"src"}`,
-		"grep foo main.go":                               `grep {"pattern":"foo","path":"main.go"}`,
-		"search for \"a in b\" in all go files":          `grep {"pattern":"a in b","glob":"*.go"}`,
-		"look for error ignoring case":                   `grep {"pattern":"error","ignore_case":true}`,
-		"search for x in a.go with 3 lines of context":   `grep {"pattern":"x","path":"a.go","context":3}`,
+		"search for TODO in src":                         `grep {"pattern":"TODO","path":"src","literal":true}`,
+		"serach for $(x) in src":                         `grep {"pattern":"$(x)","path":"src","literal":true}`,
+		"grep foo main.go":                               `grep {"pattern":"foo","path":"main.go","literal":true}`,
+		"search for \"a in b\" in all go files":          `grep {"pattern":"a in b","glob":"*.go","literal":true}`,
+		"look for error ignoring case":                   `grep {"pattern":"error","literal":true,"ignore_case":true}`,
+		"search for x in a.go with 3 lines of context":   `grep {"pattern":"x","path":"a.go","literal":true,"context":3}`,
 		"search for the pattern fo+ in *.md":             `grep {"pattern":"fo+","glob":"*.md"}`,
-		"find files containing TODO in src":              `grep {"pattern":"TODO","path":"src","mode":"files"}`,
-		"which files mention port?":                      `grep {"pattern":"port","mode":"files"}`,
-		"where is newServer defined?":                    `grep {"pattern":"newServer"}`,
+		"find files containing TODO in src":              `grep {"pattern":"TODO","path":"src","literal":true,"mode":"files"}`,
+		"which files mention port?":                      `grep {"pattern":"port","literal":true,"mode":"files"}`,
+		"where is newServer defined?":                    `grep {"pattern":"newServer","literal":true}`,
 		"grep -c foo bar":                                `run_command {"command":"grep -c foo bar"}`,
-		"find files named *.go":                          `glob {"pattern":"**/*.go"}`,
-		"find all go files in cmd":                       `glob {"path":"cmd","pattern":"**/*.go"}`,
-		"where is main.go?":                              `glob {"pattern":"**/main.go"}`,
-		"find main.go":                                   `glob {"pattern":"**/main.go"}`,
-		"find files ending in _test.go":                  `glob {"pattern":"**/*_test.go"}`,
+		"find files named *.go":                          `glob {"pattern":"*.go"}`,
+		"find all go files in cmd":                       `glob {"path":"cmd","pattern":"*.go"}`,
+		"where is main.go?":                              `glob {"pattern":"main.go"}`,
+		"find main.go":                                   `glob {"pattern":"main.go"}`,
+		"find files ending in _test.go":                  `glob {"pattern":"*_test.go"}`,
 		"find a file called docs/a.md":                   `glob {"pattern":"docs/a.md"}`,
 		"run ./server -p 80 in the background":           `run_command {"background":true,"command":"./server -p 80"}`,
 		"run `a && b` in the background":                 `run_command {"background":true,"command":"a \u0026\u0026 b"}`,
@@ -101,8 +104,8 @@ func TestOfflineCallsNewTools(t *testing.T) {
 		"ask me to choose between tea and coffee":        `ask_user {"options":["tea","coffee"],"question":"Which one?"}`,
 		"ask me \"what is it?\" and say it":              `ask_user {"question":"What is it?"}`,
 		"ask bob for a name":                             ``,
-		"rename old to new in all go files":              `grep {"pattern":"old","glob":"*.go","mode":"files"}`,
-		"replace all a.b with c everywhere":              `grep {"pattern":"a\\.b","mode":"files"}`,
+		"rename old to new in all go files":              `grep {"pattern":"old","glob":"*.go","literal":true,"mode":"files"}`,
+		"replace all a.b with c everywhere":              `grep {"pattern":"a.b","literal":true,"mode":"files"}`,
 		"replace all foo with bar in main.go everywhere": `edit_file {"edits":[{"old_text":"foo","new_text":"bar","replace_all":true}],"path":"main.go"}`,
 	} {
 		r := prompt(p)
@@ -219,7 +222,7 @@ func started() []model.Message {
 	return []model.Message{
 		{Role: model.User, Turn: 0, Parts: []model.Part{{Text: "run ./server in the background"}}},
 		{Role: model.Assistant, Turn: 0, Parts: []model.Part{{Call: &model.Call{ID: "b", Name: "run_command", Args: json.RawMessage(`{"background":true,"command":"./server"}`)}}}},
-		{Role: model.ToolRole, Turn: 0, Parts: []model.Part{{Result: &model.Result{ID: "b", Name: "run_command", Text: "Runs in the background as " + jobID + "."}}}},
+		{Role: model.ToolRole, Turn: 0, Parts: []model.Part{{Result: &model.Result{ID: "b", Name: "run_command", Text: "listening\n[" + jobID + ": running]"}}}},
 		{Role: model.Assistant, Turn: 0, Parts: []model.Part{{Text: "It runs."}}},
 	}
 }
@@ -249,9 +252,9 @@ func TestOfflineBackground(t *testing.T) {
 	r.Tools = allTools
 	answers := func(call string) (string, bool) {
 		if strings.HasPrefix(call, "run_command") {
-			return "Started in the background: " + jobID, false
+			return "token 0123456789abcdef0123\n[" + jobID + ": running]", false
 		}
-		return "[ended by a signal]", false
+		return "bye\n[" + jobID + ": ended by command_kill; what came since the last look]", false
 	}
 	calls, said, r := turn(t, r, answers)
 	if len(calls) != 2 || calls[1] != `command_kill {"id":"`+jobID+`"}` || !strings.Contains(said, jobID) {
@@ -329,6 +332,10 @@ func TestOfflinePlanAndDo(t *testing.T) {
 		}
 		return "", false
 	})
+	// So does a command that fails.
+	if calls, said, _ := turn(t, r, func(call string) (string, bool) { return "[exit status 2]", strings.HasPrefix(call, "run_command") }); strings.Join(statuses(calls), " ") != "ipp cip run_command cpp" || !strings.Contains(said, "1 of 3 steps") {
+		t.Errorf("%v; %q", calls, said)
+	}
 	if got := strings.Join(statuses(calls), " "); got != "ipp cip run_command cpp" || !strings.Contains(said, "denied by ann") || strings.Contains(said, "are done") {
 		t.Errorf("%s; %q", got, said)
 	}

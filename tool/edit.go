@@ -1,9 +1,13 @@
 package tool
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 )
@@ -187,20 +191,62 @@ func pairLines(old, new [][]byte) []int {
 	return from
 }
 
-// apply returns body with the splices, which are in order, made.
-func apply(body []byte, splices []splice) []byte {
-	size := len(body)
-	for _, s := range splices {
-		size += len(s.with) - (s.end - s.start)
-	}
-	out := make([]byte, 0, size)
+// content is what a file will say, in pieces: most of a large file that is
+// edited is what was loaded, and is not copied.
+type content [][]byte
+
+// spliced is body with the splices, which are in order, made.
+func spliced(body []byte, splices []splice) content {
+	out := make(content, 0, 2*len(splices)+1)
 	pos := 0
 	for _, s := range splices {
-		out = append(out, body[pos:s.start]...)
-		out = append(out, s.with...)
+		out = append(out, body[pos:s.start], s.with)
 		pos = s.end
 	}
-	return append(out, body[pos:]...)
+	return append(out, body[pos:])
+}
+
+func (c content) size() (n int) {
+	for _, p := range c {
+		n += len(p)
+	}
+	return n
+}
+
+// joined is the content in one piece.
+func (c content) joined() []byte { return bytes.Join(c, nil) }
+
+// is reports whether the content is exactly b.
+func (c content) is(b []byte) bool {
+	for _, p := range c {
+		if !bytes.HasPrefix(b, p) {
+			return false
+		}
+		b = b[len(p):]
+	}
+	return len(b) == 0
+}
+
+// sum is the digest of the content; see [sum].
+func (c content) sum() string {
+	h := sha256.New()
+	for _, p := range c {
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// WriteTo writes small pieces together.
+func (c content) WriteTo(w io.Writer) (int64, error) {
+	b := bufio.NewWriterSize(w, min(64<<10, c.size())) // larger pieces pass by it
+	n := int64(0)
+	for _, p := range c {
+		m, err := b.Write(p)
+		if n += int64(m); err != nil {
+			return n, err
+		}
+	}
+	return n, b.Flush()
 }
 
 // nearest tells what in the text looks most like old, so that the next try can
@@ -294,24 +340,26 @@ const (
 
 // diffs shows what the splices do to body: whole files when they are small,
 // else each changed place with three lines around it.
-func diffs(path string, body, after []byte, splices []splice) []Diff {
-	show := func(old, text []byte) Diff {
-		o := Cut(clean(old), maxHunk)
-		return Diff{Path: path, Old: &o, New: Cut(clean(text), maxHunk)}
+func diffs(path string, body []byte, splices []splice) []Diff {
+	show := func(from, to int, some []splice) Diff {
+		local := make([]splice, len(some))
+		for i, s := range some {
+			local[i] = splice{start: s.start - from, end: s.end - from, with: s.with}
+		}
+		o := Cut(clean(body[from:to]), maxHunk)
+		return Diff{Path: path, Old: &o, New: Cut(clean(spliced(body[from:to], local).joined()), maxHunk)}
 	}
-	if len(body) <= maxWhole && len(after) <= maxWhole {
-		return []Diff{show(body, after)}
+	if len(body) <= maxWhole && spliced(body, splices).size() <= maxWhole {
+		return []Diff{show(0, len(body), splices)}
 	}
 	var out []Diff
-	delta := 0 // how far after runs ahead of body before the current splice
 	for i := 0; i < len(splices) && len(out) < 8; {
+		first := i
 		from, to := aroundLines(body, splices[i].start, splices[i].end)
-		shift := delta
 		for ; i < len(splices) && splices[i].start <= to; i++ {
 			_, to = aroundLines(body, splices[i].start, max(splices[i].end, splices[i].start))
-			delta += len(splices[i].with) - (splices[i].end - splices[i].start)
 		}
-		out = append(out, show(body[from:to], after[from+shift:to+delta]))
+		out = append(out, show(from, to, splices[first:i]))
 	}
 	return out
 }

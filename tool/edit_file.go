@@ -1,12 +1,12 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -70,15 +70,17 @@ func (t editFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*C
 	if a.Append != "" {
 		splices = append(splices, appending(body, a.Append))
 	}
-	after := apply(body, splices)
 	w := fileChange{
 		env: env, tool: "edit_file", given: a.Path, path: path, base: base,
-		after: after, diffs: diffs(path, body, after, splices), line: splices[0].line,
+		after: spliced(body, splices), diffs: diffs(path, body, splices), line: splices[0].line,
 	}
-	if enc == utf8BOM || enc == utf16LE || enc == utf16BE {
-		w.after = encodeText(after, enc)
+	switch enc {
+	case utf8BOM:
+		w.after = slices.Insert(w.after, 0, []byte(bom[enc]))
+	case utf16LE, utf16BE:
+		w.after = content{encodeText(w.after.joined(), enc)}
 	}
-	if bytes.Equal(w.after, base.data) {
+	if w.after.is(base.data) {
 		return nil, errNothing
 	}
 	w.done = report(env.show(path), splices, len(a.Edits) > 0, a.Append != "")

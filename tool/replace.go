@@ -10,22 +10,22 @@ import (
 
 // put makes data the content of the file at path, which must still be in the
 // state base. See the package comment for how. shown is the path in errors.
-func put(path, shown string, base fileState, data []byte) error {
+func put(path, shown string, base fileState, data content) error {
 	unlock := lockPath(path)
 	defer unlock()
 	if !base.exists {
 		return create(path, shown, data)
 	}
-	s, err := stage(path, shown, data)
+	s, err := stage(path, shown, base, data)
 	if err != nil {
 		return err
 	}
 	defer s.discard()
-	return s.commit(base.digest)
+	return s.commit()
 }
 
 // create makes a new file; one that appeared meanwhile is left alone.
-func create(path, shown string, data []byte) error {
+func create(path, shown string, data content) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return plain(filepath.Dir(shown), err)
 	}
@@ -45,8 +45,8 @@ func create(path, shown string, data []byte) error {
 }
 
 // writeSync writes all of data to f, makes it durable, and closes f.
-func writeSync(f *os.File, data []byte) error {
-	_, err := f.Write(data)
+func writeSync(f *os.File, data content) error {
+	_, err := data.WriteTo(f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -56,15 +56,16 @@ func writeSync(f *os.File, data []byte) error {
 // staged is a change that is ready beside its file, and not yet visible.
 type staged struct {
 	path, shown string
+	base        fileState
 	// temp holds the new content, or, for a change in place, a backup of the old.
 	temp    string
 	inPlace bool
-	data    []byte
+	data    content
 }
 
 // stage writes a temporary file with the new content and the old one's mode,
 // owner and attributes. Where that cannot be done it prepares a change in place.
-func stage(path, shown string, data []byte) (*staged, error) {
+func stage(path, shown string, base fileState, data content) (*staged, error) {
 	fi, err := os.Lstat(path)
 	if err != nil {
 		return nil, errChanged(shown)
@@ -75,7 +76,7 @@ func stage(path, shown string, data []byte) (*staged, error) {
 	if fi.Mode().Perm()&0o222 == 0 {
 		return nil, fmt.Errorf("%s is read-only; make it writable first if it is meant to change", shown)
 	}
-	s := &staged{path: path, shown: shown, data: data, temp: tempName(path, "new")}
+	s := &staged{path: path, shown: shown, base: base, data: data, temp: tempName(path, "new")}
 	if links(path, fi) == 1 {
 		err = writeTemp(s.temp, data)
 		if err == nil {
@@ -90,14 +91,10 @@ func stage(path, shown string, data []byte) (*staged, error) {
 		}
 	}
 	s.inPlace = true
-	old, err := load(path, shown)
-	if err != nil {
-		return nil, err
-	}
-	s.temp = tempName(path, "backup")
-	if writeTemp(s.temp, old.data) != nil { // the directory is not ours to write in
+	s.temp = tempName(path, "backup")                 // commit looks that the file is still what is backed up
+	if writeTemp(s.temp, content{base.data}) != nil { // the directory is not ours to write in
 		s.temp = tempName(filepath.Join(os.TempDir(), "x"), "backup")
-		err = writeTemp(s.temp, old.data)
+		err = writeTemp(s.temp, content{base.data})
 	}
 	if err != nil {
 		_ = os.Remove(s.temp)
@@ -106,7 +103,7 @@ func stage(path, shown string, data []byte) (*staged, error) {
 	return s, nil
 }
 
-func writeTemp(path string, data []byte) error {
+func writeTemp(path string, data content) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -114,15 +111,15 @@ func writeTemp(path string, data []byte) error {
 	return writeSync(f, data)
 }
 
-// commit makes the change visible when the file still has the digest base.
+// commit makes the change visible when the file is still what it was.
 // Between the look and the rename only a few instructions pass; a writer outside
 // this process that hits exactly them is not seen.
-func (s *staged) commit(base string) error {
-	now, err := digestOf(s.path, s.shown)
+func (s *staged) commit() error {
+	now, err := s.base.now(s.path, s.shown)
 	if err != nil {
 		return err
 	}
-	if fi, err := os.Lstat(s.path); err != nil || !fi.Mode().IsRegular() || now != base {
+	if fi, err := os.Lstat(s.path); err != nil || !fi.Mode().IsRegular() || now != s.base.digest {
 		return errChanged(s.shown)
 	}
 	if s.inPlace {
@@ -144,7 +141,7 @@ func (s *staged) overwrite() error {
 	}
 	old, backupErr := os.ReadFile(s.temp)
 	if backupErr == nil {
-		backupErr = overwrite(s.path, old)
+		backupErr = overwrite(s.path, content{old})
 	}
 	if backupErr != nil {
 		kept := s.temp
@@ -154,14 +151,14 @@ func (s *staged) overwrite() error {
 	return plain(s.shown, err)
 }
 
-func overwrite(path string, data []byte) error {
+func overwrite(path string, data content) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = data.WriteTo(f)
 	if err == nil {
-		err = f.Truncate(int64(len(data)))
+		err = f.Truncate(int64(data.size()))
 	}
 	if err == nil {
 		err = f.Sync()

@@ -54,10 +54,10 @@ func (t writeFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*
 	if err != nil {
 		return nil, err
 	}
-	w := fileChange{env: env, tool: "write_file", given: a.Path, path: path, base: base, after: []byte(*a.Content)}
+	w := fileChange{env: env, tool: "write_file", given: a.Path, path: path, base: base, after: content{[]byte(*a.Content)}}
 	if !base.exists {
 		w.diffs = []Diff{{Path: path, New: Cut(*a.Content, maxHunk)}}
-		w.done = fmt.Sprintf("Created %s (%s).", env.show(path), describeSize(w.after))
+		w.done = fmt.Sprintf("Created %s (%s).", env.show(path), describeSize(w.after[0]))
 		return w.call("Create "+oneLine(env.show(path), 80), args), nil
 	}
 	switch last, ok := env.Files.last(path); {
@@ -66,14 +66,13 @@ func (t writeFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*
 	case last != base.digest:
 		return nil, errChanged(env.show(path))
 	}
-	var kept []string
-	w.after, kept = likeOld(base.data, w.after)
-	if bytes.Equal(w.after, base.data) {
+	after, kept := likeOld(base.data, w.after[0])
+	if bytes.Equal(after, base.data) {
 		return nil, errNothing
 	}
-	whole := []splice{{start: 0, end: len(base.data), with: w.after}}
-	w.diffs = diffs(path, base.data, w.after, whole)
-	w.done = fmt.Sprintf("Wrote %s (%s).", env.show(path), describeSize(w.after))
+	w.after = content{after}
+	w.diffs = diffs(path, base.data, []splice{{start: 0, end: len(base.data), with: after}})
+	w.done = fmt.Sprintf("Wrote %s (%s).", env.show(path), describeSize(after))
 	if len(kept) > 0 {
 		w.done += " Kept from the old file: " + strings.Join(kept, ", ") + "."
 	}
@@ -94,7 +93,7 @@ type fileChange struct {
 	tool        string
 	given, path string
 	base        fileState
-	after       []byte
+	after       content
 	diffs       []Diff
 	line        int
 	done        string // what is reported
@@ -111,8 +110,9 @@ func (w fileChange) call(title string, args json.RawMessage) *Call {
 			if err != nil {
 				return "", err
 			}
-			now, err := digestOf(path, w.env.show(path))
-			return digest(w.tool, string(args), path, now, sum(w.after)), err
+			now, err := w.base.now(path, w.env.show(path))
+			// What is written follows from the arguments and the state that was loaded.
+			return digest(w.tool, string(args), path, now, w.base.digest), err
 		},
 		Run: func(ctx context.Context, _ *Output) (Result, error) {
 			if err := w.env.still(w.given, w.path); err != nil {
@@ -121,10 +121,12 @@ func (w fileChange) call(title string, args json.RawMessage) *Call {
 			if err := ctx.Err(); err != nil {
 				return Result{}, err
 			}
+			after := make(chan string, 1)
+			go func() { after <- w.after.sum() }() // while the disk is busy
 			if err := put(w.path, w.env.show(w.path), w.base, w.after); err != nil {
 				return Result{}, err
 			}
-			w.env.Files.saw(w.path, sum(w.after))
+			w.env.Files.saw(w.path, <-after)
 			return Result{Text: w.done}, nil
 		},
 	}

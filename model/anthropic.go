@@ -77,6 +77,9 @@ type anthropicEvent struct {
 	Usage anthropicUsage `json:"usage"`
 }
 
+// anthropicKinds are the types of events that we read; others may have any shape.
+var anthropicKinds = []string{"error", "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"}
+
 // anthropicAnswer is the message; its blocks are there only when the server did
 // not stream.
 type anthropicAnswer struct {
@@ -149,6 +152,9 @@ func (s *anthropicReply) read() error {
 		}
 		var e anthropicEvent
 		if err := json.Unmarshal(ev.data, &e); err != nil {
+			if k := kindOf(ev.data); k != "" && !slices.Contains(anthropicKinds, k) {
+				continue
+			}
 			return s.e.cut("the reply makes no sense"+s.e.quote(string(ev.data)), err)
 		}
 		if done, err := s.event(orElse(e.Type, ev.name), &e, ev.data); done || err != nil {

@@ -284,7 +284,11 @@ func anthropicToolResult(r *Result, images bool) anthropicResult {
 		b.Content = append(b.Content, anthropicText{Type: "text", Text: r.Text})
 	}
 	for _, i := range r.Images {
-		b.Content = append(b.Content, anthropicPicture(i, images && !r.Failed))
+		if r.Failed { // an error may only have text
+			b.Content = append(b.Content, anthropicText{Type: "text", Text: "[an image is left out]"})
+			continue
+		}
+		b.Content = append(b.Content, anthropicPicture(i, images))
 	}
 	if len(b.Content) == 0 {
 		b.Content = append(b.Content, anthropicText{Type: "text", Text: noOutput})

@@ -276,6 +276,7 @@ type watchdog struct {
 	timer *time.Timer
 	turn  int // counts arm and disarm
 	bit   bool
+	now   func() time.Time // nil is the clock
 }
 
 // overslept is how late a timer has to be for the process to have been away.
@@ -291,14 +292,18 @@ func (w *watchdog) arm(d time.Duration, bite func()) {
 
 // start starts the timer; w.mu is held.
 func (w *watchdog) start(turn int, d time.Duration, again bool, bite func()) {
-	began := time.Now()
+	now := w.now
+	if now == nil {
+		now = time.Now
+	}
+	began := now()
 	w.timer = time.AfterFunc(d, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.turn != turn {
 			return
 		}
-		if !again && time.Since(began) > d+overslept {
+		if !again && now().Sub(began) > d+overslept {
 			w.start(turn, d, true, bite)
 			return
 		}

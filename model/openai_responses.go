@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -64,6 +65,13 @@ type responsesEvent struct {
 	Summary  int             `json:"summary_index"`
 	Item     json.RawMessage `json:"item"`
 	Response responsesAnswer `json:"response"`
+}
+
+// responsesKinds are the types of events that we read; others may have any shape.
+var responsesKinds = []string{
+	"response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta", "response.reasoning_text.delta",
+	"response.reasoning_summary_part.added", "response.output_item.added", "response.output_item.done",
+	"response.completed", "response.incomplete", "response.done", "response.failed", "error",
 }
 
 type responsesAnswer struct {
@@ -148,10 +156,8 @@ func (s *responsesReply) read() error {
 		}
 		var e responsesEvent
 		if err := json.Unmarshal(ev.data, &e); err != nil {
-			if ev.name == "error" || bytes.Contains(ev.data, []byte(`"error"`)) {
-				if c, bad := readComplaint(0, ev.data); bad {
-					return s.e.fault(c)
-				}
+			if k := kindOf(ev.data); k != "" && !slices.Contains(responsesKinds, k) {
+				continue
 			}
 			return s.e.cut("the reply makes no sense"+s.e.quote(string(ev.data)), err)
 		}

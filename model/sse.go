@@ -77,25 +77,38 @@ func (s *sse) next() (event, error) {
 func (s *sse) readLine() error {
 	s.line = s.line[:0]
 	for {
-		b, err := s.r.ReadByte()
+		if _, err := s.r.Peek(1); err != nil {
+			return err
+		}
+		buf, err := s.r.Peek(s.r.Buffered())
 		if err != nil {
 			return err
 		}
-		skip := s.skipLF && b == '\n'
+		if s.skipLF && buf[0] == '\n' {
+			buf = buf[1:]
+			_, _ = s.r.Discard(1) // it is there
+		}
 		s.skipLF = false
-		switch {
-		case skip:
-		case b == '\n' || b == '\r':
-			s.skipLF = b == '\r'
+		n := bytes.IndexAny(buf, "\r\n")
+		end := n >= 0
+		if !end {
+			n = len(buf)
+		}
+		if len(s.line)+n > maxEvent {
+			return errEventSize
+		}
+		s.line = append(s.line, buf[:n]...)
+		if end {
+			s.skipLF = buf[n] == '\r'
+			n++
+		}
+		_, _ = s.r.Discard(n) // it is there
+		if end {
 			if !s.begun {
 				s.begun = true
 				s.line = bytes.TrimPrefix(s.line, []byte("\xef\xbb\xbf"))
 			}
 			return nil
-		case len(s.line) == maxEvent:
-			return errEventSize
-		default:
-			s.line = append(s.line, b)
 		}
 	}
 }

@@ -156,3 +156,14 @@ func sendCalls(calls []Call, names wireNames, yield func(Chunk, error) bool) boo
 	}
 	return true
 }
+
+// kindOf is the type that an event's data names, "" when it is no JSON.
+func kindOf(raw []byte) string {
+	var t struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &t) != nil {
+		return ""
+	}
+	return t.Type
+}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -113,6 +114,9 @@ func (f *File) Get(prop string) (json.RawMessage, error) {
 	for _, name := range strings.Split(prop, ".")[1:] {
 		var members map[string]json.RawMessage
 		if json.Unmarshal(raw, &members) != nil || members[name] == nil {
+			if strings.Count(at, ".") == 1 && slices.Contains(memberNames(def.value(&s)), name) {
+				return json.RawMessage("null"), nil // there could be one
+			}
 			return nil, invalid("%s has no %q", at, name)
 		}
 		raw, at = members[name], at+"."+name

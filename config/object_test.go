@@ -62,6 +62,9 @@ func TestProvidersAndServers(t *testing.T) {
 		"mcp.web.headers":         `{"Authorization":"keyring:web"}`,
 		"providers.local.headers": `{"X-Team":"•••"}`,
 		"providers.local.models":  `[{"id":"tiny"},{"id":"qwen3:30b","window":32768,"output":4096,"images":true,"efforts":["low","high"],"price":{"input":0.5,"output":2,"cache_read":0.05,"cache_write":1}}]`,
+		"providers.openai.key":    "null",
+		"mcp.web.timeout":         "null",
+		"mcp.web.command":         "null",
 		"network.proxy":           `""`,
 	} {
 		if got, err := f.Get(prop); err != nil || string(got) != want {

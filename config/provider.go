@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -221,6 +222,26 @@ func readServer(p part) (MCPServer, error) {
 		return o, &misfit{p.v.StartOffset, p.path, "has a command; headers belong to a url"}
 	}
 	return o, nil
+}
+
+// memberNames are the members that an entry of an object setting may have.
+func memberNames(v value) []string {
+	var t reflect.Type
+	names := []string(nil)
+	switch v.(type) {
+	case providers:
+		t = reflect.TypeFor[Provider]()
+	case servers:
+		t, names = reflect.TypeFor[MCPServer](), []string{"timeout"}
+	default:
+		return nil
+	}
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func object[V any](m map[string]V) json.RawMessage {

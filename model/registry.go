@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ type Registry struct {
 	mu     sync.Mutex // guards what follows
 	o      RegistryOptions
 	epoch  int // counts Configure
+	waited int // the epoch that Default has waited in
 	looks  map[string]*look
 	opened map[string]Model
 	http   func() (*http.Client, error)
@@ -94,6 +96,8 @@ type ProviderInfo struct {
 	// Variables are those that may have its key.
 	Variables []string
 	Models    []Info
+	// unasked says that its server is to be asked for its models, and was not yet.
+	unasked bool
 }
 
 // OfflineID is the id of the model inside the binary.
@@ -117,9 +121,31 @@ func (r *Registry) Configure(o RegistryOptions) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.o
 	r.o = o
 	r.epoch++
-	r.looks, r.opened, r.http = map[string]*look{}, map[string]Model{}, sync.OnceValues(func() (*http.Client, error) { return NewHTTPClient(o.Network) })
+	r.opened, r.http = map[string]Model{}, sync.OnceValues(func() (*http.Client, error) { return NewHTTPClient(o.Network) })
+	if r.looks == nil || !o.Network.same(before.Network) {
+		r.looks, r.seen = map[string]*look{}, time.Time{}
+		return
+	}
+	for _, list := range []map[string]ProviderOptions{o.Providers, before.Providers} {
+		for id := range list {
+			if !sameProvider(o, before, id) {
+				delete(r.looks, id)
+				r.seen = time.Time{}
+			}
+		}
+	}
+}
+
+// sameProvider reports whether both options say the same of a provider.
+func sameProvider(a, b RegistryOptions, id string) bool {
+	return a.Network.same(b.Network) && reflect.DeepEqual(a.Providers[id], b.Providers[id])
+}
+
+func (n Network) same(o Network) bool {
+	return n.Proxy == o.Proxy && n.CA == o.CA && slices.Equal(n.NoProxy, o.NoProxy)
 }
 
 // options are those in force, and their epoch.
@@ -175,6 +201,7 @@ func (r *Registry) describe(s *source) ProviderInfo {
 	r.mu.Unlock()
 	p := ProviderInfo{ID: s.id, Name: s.name, Kind: s.kind, URL: s.url, Configured: s.configured, Key: s.keyFrom, Variables: s.variables}
 	p.Why, p.Mend = s.trouble(l)
+	p.unasked = s.asks && s.why == "" && l == nil
 	p.Ready = p.Why == ""
 	list := s.models
 	if l != nil {
@@ -192,9 +219,9 @@ func (r *Registry) describe(s *source) ProviderInfo {
 		p.Models = append(p.Models, in)
 	}
 	if p.Ready && len(p.Models) == 0 && (l != nil || !s.asks) {
-		p.Ready, p.Why, p.Mend = false, "it has no models", "name them in the setting providers."+s.id+".models"
+		p.Ready, p.Why, p.Mend = false, "it has no models", "Name them in the setting providers."+s.id+".models"
 		if s.kind == KindOllama {
-			p.Why, p.Mend = "no model is installed", "get one: ollama pull qwen3"
+			p.Why, p.Mend = "no model is installed", "Get one: ollama pull qwen3"
 		}
 	}
 	return p
@@ -236,10 +263,14 @@ func overlay(base, over Limits) Limits {
 	return base
 }
 
+// defaultPatience is how long Default waits for servers that were not asked yet.
+const defaultPatience = 300 * time.Millisecond
+
 // Default is the model that new sessions use: GLADHAND_MODEL, else the setting,
-// else the first ready provider's model to begin with, else "offline". It does
-// not wait: until [Registry.Refresh] or [Registry.Warm] was done once, a local
-// Ollama is not known to run.
+// else the first ready provider's model to begin with, else "offline".
+//
+// It may wait, 300 ms at most and once after a start or a change of the options:
+// when it hangs on a server that was not asked yet, such as a local Ollama.
 func (r *Registry) Default() string {
 	o, _ := r.options()
 	if name := cmp.Or(o.Env("GLADHAND_MODEL"), o.Model); name != "" {
@@ -248,14 +279,36 @@ func (r *Registry) Default() string {
 		}
 		return name
 	}
+	id, sure := r.best()
+	if sure {
+		return id
+	}
+	r.mu.Lock()
+	waited := r.waited == r.epoch
+	r.waited = r.epoch
+	r.mu.Unlock()
+	if !waited {
+		ctx, cancel := context.WithTimeout(context.Background(), defaultPatience)
+		defer cancel()
+		r.Warm(ctx)
+		id, _ = r.best()
+	}
+	return id
+}
+
+// best is the first ready provider's model to begin with; sure says that no server
+// that was not asked yet could have a better one.
+func (r *Registry) best() (id string, sure bool) {
+	sure = true
 	for _, p := range r.Providers(false) {
 		for _, m := range p.Models {
 			if m.Ready && m.Start && !m.NoTools {
-				return m.ID
+				return m.ID, sure
 			}
 		}
+		sure = sure && !p.unasked
 	}
-	return OfflineID
+	return OfflineID, sure
 }
 
 // Why says in words for people where the default comes from.
@@ -321,7 +374,7 @@ func (r *Registry) Find(name string) (string, error) {
 	case len(ready) == 1:
 		return ready[0].ID, nil
 	case len(ready) > 1:
-		return "", unknownModel(name, "more than one provider has it", "say which: "+ids(ready))
+		return "", unknownModel(name, "more than one provider has it", "Say which: "+ids(ready))
 	case len(others) > 0:
 		return r.pick(others[0])
 	}
@@ -355,13 +408,13 @@ func (r *Registry) within(p ProviderInfo, id string) (string, error) {
 		return "", unknownModel(name, "the model's name is missing", "`gladhand models` lists them")
 	case s == nil:
 		return "", unknownModel(name, "there is no such model", "`gladhand models` lists those that there are")
-	case s.why != "":
+	case s.why != "" && (s.asks || len(p.Models) == 0):
 		return r.pick(Info{ID: name, Provider: p.ID})
 	case s.asks && !r.said(s):
 		return name, nil // it has not said what it has
 	case p.Kind == KindOllama:
 		r.stale(s.id)
-		return "", unknownModel(name, "it is not installed", "get it: ollama pull "+id)
+		return "", unknownModel(name, "it is not installed", "Get it: ollama pull "+id)
 	}
 	return "", unknownModel(name, p.Name+" is not known to have it", r.suggest(name, []ProviderInfo{p})+
 		" If it is new, add it to the setting providers."+p.ID+".models")

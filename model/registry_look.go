@@ -41,7 +41,7 @@ func (r *Registry) look() <-chan struct{} {
 	if !r.seen.IsZero() && time.Since(r.seen) < lookFresh {
 		return nil
 	}
-	done := make(chan struct{})
+	done, epoch := make(chan struct{}), r.epoch
 	r.asking = done
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*lookTime)
@@ -49,7 +49,10 @@ func (r *Registry) look() <-chan struct{} {
 		r.refresh(ctx, false)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.asking, r.seen = nil, time.Now()
+		r.asking = nil
+		if epoch == r.epoch {
+			r.seen = time.Now()
+		}
 		close(done)
 	}()
 	return done
@@ -94,7 +97,7 @@ func (r *Registry) Refresh(ctx context.Context) {
 }
 
 func (r *Registry) refresh(ctx context.Context, keyring bool) {
-	_, epoch := r.options()
+	o, _ := r.options()
 	var all sync.WaitGroup
 	for _, s := range r.sources() {
 		kind, _ := s.key.Reference()
@@ -108,7 +111,7 @@ func (r *Registry) refresh(ctx context.Context, keyring bool) {
 			l.at = time.Now()
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if epoch == r.epoch {
+			if sameProvider(o, r.o, s.id) {
 				r.looks[s.id] = l
 			}
 		})

@@ -154,10 +154,10 @@ func (s *source) judge(k *known, o ProviderOptions, env func(string) string) {
 	case s.url == "":
 		s.why, s.mend, s.fault = "it has no address", "gladhand config set providers."+s.id+".url http://…", KindModel
 	case !strings.HasPrefix(s.url, "http://") && !strings.HasPrefix(s.url, "https://"):
-		s.why, s.mend, s.fault = "its address is no http address", "look at the variable "+strings.Join(k.urls, ", "), KindModel
+		s.why, s.mend, s.fault = "its address is no http address", "Look at the variable "+strings.Join(k.urls, ", "), KindModel
 	case kind == "env" && env(name) == "":
-		s.why, s.mend, s.fault = "the variable "+name+" is not set", "set it where the daemon is started, then: gladhand daemon restart", KindKey
+		s.why, s.mend, s.fault = "the variable "+name+" is not set", "Set it where the daemon is started, then: gladhand daemon restart", KindKey
 	case s.key.Empty() && s.needsKey:
-		s.why, s.mend, s.fault = "no key", "set "+strings.Join(k.keys, " or ")+", or keep one: gladhand models key "+s.id, KindKey
+		s.why, s.mend, s.fault = "no key", "Set "+strings.Join(k.keys, " or ")+", or keep one: gladhand models key "+s.id, KindKey
 	}
 }

@@ -63,8 +63,18 @@ func (a *app) configSet() *cobra.Command {
 			if !json.Valid(value) {
 				value, _ = json.Marshal(args[1]) // a text always marshals
 			}
+			var name string
+			if args[0] == "model" && json.Unmarshal(value, &name) == nil {
+				if err := a.checkModel(cmd.Context(), name); err != nil {
+					return err
+				}
+			}
 			return a.with(cmd.Context(), func(c *client.Client) error {
 				if err := c.ConfigSet(cmd.Context(), args[0], value); err != nil {
+					return err
+				}
+				value, err := c.ConfigGet(cmd.Context(), args[0]) // a key is masked in it
+				if err != nil {
 					return err
 				}
 				if a.json {

@@ -43,7 +43,7 @@ func (a *app) examine(ctx context.Context) error {
 	}
 	d.database()
 	d.commands()
-	d.model()
+	d.model(ctx)
 	bad := 0
 	for _, f := range d.found {
 		if f.State == "bad" {
@@ -88,24 +88,6 @@ func (d *examination) settings() {
 		return
 	}
 	d.add("settings", "ok", path, "")
-}
-
-// model looks whether what new sessions are set to use is there.
-func (d *examination) model() {
-	path, _ := d.a.settingsPath()
-	f, err := config.Open(path)
-	if err != nil {
-		return // found before
-	}
-	set := f.Settings()
-	switch {
-	case set.Model != "" && set.Model != offlineModel:
-		d.add("model", "bad", fmt.Sprintf("the setting model is %q, which this version does not have", set.Model), "gladhand config set model "+offlineModel)
-	case set.Agent != builtIn:
-		d.add("agent", "bad", fmt.Sprintf("the setting agent is %q, which this version does not have", set.Agent), "gladhand config set agent "+builtIn)
-	default:
-		d.add("model", "ok", offlineModel+": plain requests, no key and no network; this version has no other", "")
-	}
 }
 
 func (d *examination) place() bool {

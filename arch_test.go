@@ -28,6 +28,7 @@ var house = map[string]string{
 	"tool":         ". sandbox",
 	"agent":        ". acp model tool policy",
 	"client":       ". rpc acp proc",
+	"eval":         ". acp client sandbox",
 	"daemon":       ". rpc acp store config session proc",
 	"cmd/gladhand": "*",
 	// What only tests and measurements use.

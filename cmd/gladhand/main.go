@@ -60,6 +60,7 @@ func (a *app) root() *cobra.Command {
 		a.runCommand(), a.attach(), a.ls(), a.show(),
 		a.close(), a.kill(), a.delete(), a.cancel(), a.queue(), a.asks(),
 		a.acp(), a.daemon(), a.models(), a.configCommand(), a.doctor(), a.version(),
+		a.evalCommand(),
 	)
 	return root
 }

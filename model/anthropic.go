@@ -37,7 +37,10 @@ func (a *anthropic) Generate(ctx context.Context, r Request) iter.Seq2[Chunk, er
 		}
 		defer in.Close()
 		s := &anthropicReply{e: &a.e, in: in, names: newWireNames(r.Tools), yield: yield, blocks: map[int]*anthropicBlock{}}
-		if err := s.read(); err != nil && !errors.Is(err, errGone) {
+		switch err := s.read(); {
+		case err == nil:
+			in.drain()
+		case !errors.Is(err, errGone):
 			yield(Chunk{}, err)
 		}
 	}

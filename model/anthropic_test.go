@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"net/http"
 	"testing"
 	"time"
 )
@@ -59,29 +58,30 @@ func TestThinking(t *testing.T) {
 	}
 }
 
-// A thought that is not shown may take as long as a reply's beginning.
+// A thought that is not shown may take as long as a reply's beginning; behind it
+// silence counts again.
 func TestHiddenThoughtIsNoStall(t *testing.T) {
-	text := transcript(t, "anthropic", "hidden")
-	const half = 420
-	more := newGone()
-	w := newWire(t, func(rw http.ResponseWriter, _ *http.Request) {
-		stream(rw, text[:half])
-		<-more
-		stream(rw, text[half:])
-	})
-	e := w.endpoint()
-	e.Idle, e.First = time.Millisecond, time.Minute
-	time.AfterFunc(50*time.Millisecond, func() { close(more) })
-	m := NewAnthropic(e)
-	first := ""
-	for c, err := range m.Generate(t.Context(), hello()) {
-		if err != nil && first == "" { // behind the thought the silence counts again
+	e := &Endpoint{Idle: time.Second, First: time.Minute}
+	in := &reply{e: e}
+	s := &anthropicReply{e: e, in: in, blocks: map[int]*anthropicBlock{}, yield: func(Chunk, error) bool { return true }}
+	for _, c := range []struct {
+		data string
+		want time.Duration
+	}{
+		{`{"type":"message_start","message":{}}`, time.Second},
+		{`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}`, time.Minute},
+		{`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}`, time.Minute},
+		{`{"type":"content_block_stop","index":0}`, time.Second},
+		{`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`, time.Second},
+	} {
+		in.patience = e.Idle // as next leaves it
+		var ev anthropicEvent
+		if err := json.Unmarshal([]byte(c.data), &ev); err != nil {
 			t.Fatal(err)
 		}
-		first += string(c.State)
-	}
-	if first == "" {
-		t.Error("no thought came")
+		if _, err := s.event(ev.Type, &ev, []byte(c.data)); err != nil || in.patience != c.want {
+			t.Errorf("%s: %v, %v", c.data, in.patience, err)
+		}
 	}
 }
 

@@ -93,6 +93,8 @@ func (c complaint) kind() Kind {
 		c.status == http.StatusForbidden && strings.Contains(strings.ToLower(c.message), "model"),
 		c.status/100 == 4 && saysModel().MatchString(c.message) && !strings.Contains(c.message, "image"):
 		return KindModel
+	case c.has("unsupported_country_region_territory"):
+		return KindRequest
 	case c.status == http.StatusForbidden, c.has("permission_error"):
 		return KindKey
 	case c.status >= 500, c.status == http.StatusRequestTimeout, c.status == http.StatusConflict, c.status == http.StatusTooEarly,
@@ -215,10 +217,29 @@ func (r *reply) refused() error {
 		f.Text = fmt.Sprintf("there is no such service at this address (404)%s", r.e.quote(c.message))
 		f.Mend = "Check providers." + r.e.Provider + ".url; that of a server like OpenAI's mostly ends with /v1"
 	}
+	if !ok && status == http.StatusForbidden { // a provider would say so in JSON
+		f.Kind, f.Err = KindRequest, errFutile
+		f.Text = "something on the way forbids the request (403)" + r.e.quote(c.message)
+		f.Mend = "Check the proxy (`gladhand doctor`) and providers." + r.e.Provider + ".url"
+	}
 	if r.http.Header.Get("X-Should-Retry") == "false" {
 		f.Err = errFutile
 	}
 	return f
+}
+
+// page makes an error of a web page that came instead of a reply.
+func (r *reply) page() error {
+	r.patience = 10 * time.Second
+	body, _ := r.all(64 << 10)
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	return &Error{
+		Kind: KindRequest, Model: r.e.Name(), Status: r.http.StatusCode, Err: errFutile,
+		Text: fmt.Sprintf("a web page came instead of a reply (%d)%s", r.http.StatusCode, r.e.quote(string(body))),
+		Mend: "Check the proxy (`gladhand doctor`) and providers." + r.e.Provider + ".url",
+	}
 }
 
 // complain makes an error of an error object in the body of a good answer.

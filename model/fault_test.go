@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 		{"openai overflow", 400, `{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, KindOverflow, "/compact"},
 		{"openai model", 404, "{\"error\":{\"message\":\"The model `gpt-x` does not exist or you do not have access to it.\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"model_not_found\"}}", KindModel, "gladhand models"},
 		{"openai model forbidden", 403, "{\"error\":{\"message\":\"Project `p` does not have access to model `gpt-x`\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"model_not_found\"}}", KindModel, "gladhand models"},
-		{"openai country", 403, `{"error":{"message":"Country, region, or territory not supported","type":"request_forbidden","code":"unsupported_country_region_territory"}}`, KindKey, ""},
+		{"openai country", 403, `{"error":{"message":"Country, region, or territory not supported","type":"request_forbidden","code":"unsupported_country_region_territory"}}`, KindRequest, ""},
 		{"openai overload", 503, `{"error":{"message":"The engine is currently overloaded, please try again later","type":"server_error"}}`, KindOverload, "later"},
 		{"openai image", 400, `{"error":{"message":"Invalid image.","type":"image_parse_error","param":null,"code":"image_parse_error"}}`, KindRequest, "image"},
 		{"openai parameter", 400, `{"error":{"message":"Unsupported parameter: 'foo' is not supported with this model.","type":"invalid_request_error","param":"foo","code":"unsupported_parameter"}}`, KindRequest, ""},
@@ -74,7 +74,8 @@ func TestFaults(t *testing.T) {
 		{"mistral", 401, `{"message":"Unauthorized","request_id":"x"}`, KindKey, "ACME_KEY"},
 
 		{"a proxy's page", 502, "<!DOCTYPE html><html><head><style>body{color:red}</style><title>502</title></head><body>\n<h1>Bad Gateway</h1>\x1b[31m nginx\x00</body></html>", KindOverload, "later"},
-		{"a proxy refuses", 403, `<html><body><h1>Forbidden by the proxy</h1></body></html>`, KindKey, ""},
+		{"a proxy refuses", 403, `<html><body><h1>Forbidden by the proxy</h1></body></html>`, KindRequest, "proxy"},
+		{"a portal", 200, `<html><body>Please <b>log in</b></body></html>`, KindRequest, "proxy"},
 		{"no such address", 404, "404 page not found\n", KindRequest, "providers.acme.url"},
 		{"nothing", 400, "", KindRequest, ""},
 		{"nothing good", 418, "null", KindRequest, ""},
@@ -83,6 +84,9 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWire(t, func(rw http.ResponseWriter, _ *http.Request) {
+				if strings.HasPrefix(c.body, "<") {
+					rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+				}
 				rw.WriteHeader(c.status)
 				_, _ = io.WriteString(rw, c.body)
 			})

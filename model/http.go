@@ -157,6 +157,10 @@ func (e *Endpoint) do(ctx context.Context, method, url string, raw []byte, heade
 		defer r.Close()
 		return nil, r.refused()
 	}
+	if t := r.http.Header.Get("Content-Type"); strings.HasPrefix(strings.ToLower(t), "text/html") {
+		defer r.Close()
+		return nil, r.page()
+	}
 	return r, nil
 }
 
@@ -258,16 +262,19 @@ func (e *Endpoint) cut(text string, err error) *Error {
 // errStall is the cause of a KindStall.
 var errStall = errors.New("no data")
 
-// Close ends the answer. What little is left of one that was read to its last
-// event is read, so that the connection can be used again.
-func (r *reply) Close() {
-	if r.ctx.Err() == nil {
-		r.dog.arm(100*time.Millisecond, r.drop)
-		_, _ = io.CopyN(io.Discard, r.body, 4<<10)
-		r.dog.disarm()
+// drain reads what little is left of an answer behind its last event, so that the
+// connection can be used again.
+func (r *reply) drain() {
+	if r.ctx.Err() != nil {
+		return
 	}
-	r.drop()
+	r.dog.arm(100*time.Millisecond, r.drop)
+	_, _ = io.CopyN(io.Discard, r.body, 4<<10)
+	r.dog.disarm()
 }
+
+// Close ends the answer, wherever it is.
+func (r *reply) Close() { r.drop() }
 
 // watchdog calls a function when it has not been disarmed in time. A machine that
 // slept, or a process that was stopped, is given the whole time once more.

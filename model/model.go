@@ -17,7 +17,11 @@
 // order; [Check] holds that. Message.Turn groups messages by the turn they
 // belong to.
 //
-// [Offline] is the model inside the binary: rules, no network, no key.
+// [Offline] is the model inside the binary: rules, no network, no key. Hosted ones
+// are behind an [Endpoint], spoken to over net/http: a file a provider for what it
+// says, one for what it is asked (anthropic.go, anthropic_request.go). http.go is
+// how all of them are reached, fault_http.go what their errors mean, [Retrying]
+// tries again.
 package model
 
 import (

@@ -34,7 +34,10 @@ func (o *openaiChat) Generate(ctx context.Context, r Request) iter.Seq2[Chunk, e
 		}
 		defer in.Close()
 		s := &chatReply{e: &o.e, in: in, tools: r.Tools, names: newWireNames(r.Tools), yield: yield}
-		if err := s.read(); err != nil && !errors.Is(err, errGone) {
+		switch err := s.read(); {
+		case err == nil:
+			in.drain()
+		case !errors.Is(err, errGone):
 			yield(Chunk{}, err)
 		}
 	}

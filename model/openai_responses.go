@@ -34,7 +34,10 @@ func (o *openaiResponses) Generate(ctx context.Context, r Request) iter.Seq2[Chu
 		}
 		defer in.Close()
 		s := &responsesReply{e: &o.e, in: in, tools: r.Tools, names: newWireNames(r.Tools), yield: yield, spoken: map[string]bool{}}
-		if err := s.read(); err != nil && !errors.Is(err, errGone) {
+		switch err := s.read(); {
+		case err == nil:
+			in.drain()
+		case !errors.Is(err, errGone):
 			yield(Chunk{}, err)
 		}
 	}

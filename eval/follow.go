@@ -76,8 +76,10 @@ func (f *follower) follow(ctx context.Context, c *client.Client, at *client.Atta
 			return f.leave(ctx, c, at)
 		case ctx.Err() != nil:
 			return errors.Join(f.leave(ctx, c, at), ctx.Err())
-		default:
+		case gladhand.ReasonOf(err) == gladhand.ReasonUnavailable:
 			return err
+		default: // somebody ended the session, for instance
+			f.ended, f.why = true, err.Error()
 		}
 	}
 	return nil

@@ -45,13 +45,16 @@ func TestEval(t *testing.T) {
 			env.Setenv("GLADHAND_BIN", filepath.SplitList(env.Getenv("PATH"))[0]) // where gladhand is, and go is not
 			env.Defer(func() { stopDaemon(t, filepath.Join(env.WorkDir, "d")) })
 			settings := fmt.Sprintf(`{"providers": {"recorded": {"kind": "openai-chat", "url": %q, "key": "x",
-				"models": [{"id": "tape", "window": 100000, "price": {"input": 3, "output": 15}}]}}}`, server.URL+"/v1")
+				"models": [{"id": "tape", "window": 100000, "price": {"input": 3, "output": 15}},
+					{"id": "stuck", "window": 100000}]}}}`, server.URL+"/v1")
 			if err := os.WriteFile(filepath.Join(env.WorkDir, "settings.jsonc"), []byte(settings), 0o600); err != nil {
 				return err
 			}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "home"), 0o700)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"linejson": cmdLineJSON, "exit": cmdExit},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"linejson": cmdLineJSON, "exit": cmdExit, "waitfor": cmdWaitFor,
+		},
 	})
 	t.Cleanup(deck.played) // the scripts are parallel, and end before this
 }
@@ -95,16 +98,19 @@ func newTapes(t *testing.T) *tapes {
 	return s
 }
 
-// played checks that each tape was played to its end.
+// played checks that each tape was played to its end, if any was.
 func (s *tapes) played() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, tp := range s.byText {
-		if s.count[tp.name] < len(tp.Replies) {
+		if len(s.count) > 0 && s.count[tp.name] < len(tp.Replies) {
 			s.t.Errorf("%s: %d of %d replies were played", tp.name, s.count[tp.name], len(tp.Replies))
 		}
 	}
 }
+
+// errStuck is the reply of a model that never says anything.
+var errStuck = errors.New("stuck")
 
 // chatRequest is what of a request matters here.
 type chatRequest struct {
@@ -118,10 +124,16 @@ type chatRequest struct {
 
 func (s *tapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models") {
-		fmt.Fprint(w, `{"object":"list","data":[{"id":"tape","object":"model"}]}`)
+		fmt.Fprint(w, `{"object":"list","data":[{"id":"tape","object":"model"},{"id":"stuck","object":"model"}]}`)
 		return
 	}
 	chunks, err := s.reply(r)
+	if errors.Is(err, errStuck) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
 	if err != nil {
 		s.t.Errorf("%s %s: %v", r.Method, r.URL, err)
 		w.Header().Set("Content-Type", "application/json")
@@ -141,6 +153,9 @@ func (s *tapes) reply(r *http.Request) ([]json.RawMessage, error) {
 	var req chatRequest
 	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 		return nil, err
+	}
+	if req.Model == "stuck" {
+		return nil, errStuck
 	}
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" || req.Model != "tape" || !req.Stream || r.Header.Get("Authorization") != "Bearer x" {
 		return nil, fmt.Errorf("an unexpected request for %q", req.Model)

@@ -2,7 +2,6 @@ package model
 
 import (
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -72,10 +71,14 @@ func isWireByte(b byte) bool {
 	return b == '_' || b == '-' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// digest is n letters and digits made of s, at most 51.
+// digest is n letters and digits made of s, at most 32.
 func digest(s string, n int) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 	sum := sha256.Sum256([]byte(s))
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:n]
+	for i, b := range sum {
+		sum[i] = alphabet[b%32]
+	}
+	return string(sum[:n])
 }
 
 // blank reports whether s has nothing to read; some providers refuse such text.

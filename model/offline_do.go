@@ -41,6 +41,11 @@ func (c *chat) take(file string, args readArgs) (name string, err error) {
 			return "", err
 		}
 		if near == "" {
+			if near, err = c.elsewhere(file); err != nil {
+				return "", err
+			}
+		}
+		if near == "" {
 			return "", c.drop("There is no file %s here. “list files” shows what there is.", tick(file))
 		}
 		if err := c.say("There is no %s, so I take it you mean %s.", tick(file), tick(near)); err != nil {
@@ -54,11 +59,26 @@ func (c *chat) take(file string, args readArgs) (name string, err error) {
 	if r.Failed {
 		return "", c.refused("read "+tick(file), r)
 	}
-	c.file, c.text = file, withoutNote(r.Text)
+	c.file, c.text, c.seen = file, withoutNote(r.Text), file
 	if first, _, _ := strings.Cut(r.Text, "\n"); strings.HasPrefix(first, "[") && strings.Contains(first, ": image/") {
 		return "", c.drop("I cannot see pictures. This is %s.", strings.Trim(first, "[]"))
 	}
 	return file, nil
+}
+
+// elsewhere looks for the only file of that name in another directory.
+func (c *chat) elsewhere(file string) (string, error) {
+	if !c.has("glob") || strings.ContainsAny(file, "/*?[{\\") {
+		return "", nil
+	}
+	r, err := c.call("glob", map[string]string{"pattern": file})
+	if err != nil || r.Failed || nothing(r.Text) {
+		return "", err
+	}
+	if found := lineList(withoutNote(r.Text)); len(found) == 1 {
+		return found[0], nil
+	}
+	return "", nil
 }
 
 // similar looks for a file beside the one named whose name is nearly the same.
@@ -178,6 +198,7 @@ func replaceStep(file string, e editArgs) step {
 			}
 			return c.refused("change "+tick(file), r)
 		}
+		c.seen = file
 		return c.say("Done: %s is now %s. %s", tick(e.Old), tick(e.New), r.Text)
 	}
 }
@@ -206,6 +227,7 @@ func writeStep(file, text string) step {
 		if r.Failed {
 			return c.refused("write "+tick(file), r)
 		}
+		c.seen = file
 		return c.say("%s", r.Text)
 	}
 }
@@ -222,6 +244,7 @@ func appendStep(file, text string) step {
 		if r.Failed {
 			return c.refused("add to "+tick(file), r)
 		}
+		c.seen = file
 		return c.say("%s", r.Text)
 	}
 }

@@ -27,8 +27,22 @@ func parseSearch(word, clause, rest string) step {
 	if s := parseFind(rest, word == "find" || word == "locate"); s != nil {
 		return s
 	}
+	if where, ok := cutFold(skip(rest, "out"), "where "); ok {
+		if s := whereIs("where " + where); s != nil {
+			return s
+		}
+	}
 	var a searchArgs
 	what := searchOptions(rest, &a)
+	if where, text, ok := cutOutside(what, " for ", false); ok { // search src for x
+		if where = skip(where, "in", "through"); where != "" && !strings.EqualFold(where, "for") {
+			var known bool
+			if a.Path, a.Glob, known = place(where); known {
+				return searchStep(skip(text, "the", "word", "text", "string"), a)
+			}
+			a.Path, a.Glob = "", ""
+		}
+	}
 	what = skip(what, "for", "all", "the", "word", "text", "string", "lines with", "lines containing", "occurrences of", "where", "out where", "at")
 	if files := skip(what, "files with", "files containing", "files that contain", "files which contain", "files mentioning", "files that mention"); files != what {
 		what, a.Mode = files, "files"
@@ -222,6 +236,7 @@ func parseFind(rest string, sure bool) step {
 			}
 		}
 	}
+	what = skip(what, "file", "files")
 	if sure && unquote(what) == what && !strings.Contains(what, " ") && (strings.ContainsAny(what, "*?") || fileLike(what)) {
 		return globStep(what, path)
 	}
@@ -251,8 +266,9 @@ func whereIs(question string) step {
 	if name := unquote(what); !strings.Contains(name, " ") && fileLike(name) {
 		return globStep(name, "")
 	}
-	for _, s := range []string{" defined", " declared", " used", " called", " mentioned", " written", " set", " live", " occur", " come from"} {
+	for _, s := range []string{" defined", " declared", " used", " called", " mentioned", " written", " set", " occur", " occurs", " come from", " comes from"} {
 		if word, ok := strings.CutSuffix(what, s); ok {
+			word = strings.TrimSuffix(strings.TrimSuffix(word, " is"), " are")
 			if word = unquote(word); word != "" && !strings.Contains(word, " ") {
 				return searchStep(word, searchArgs{})
 			}
@@ -290,7 +306,8 @@ func globStep(name, dir string) step {
 		if n := lineCount(found); n > 1 {
 			return c.say("There are %d files %s in %s:\n\n%s", n, tick(name), where, block(found, 60))
 		}
-		return c.say("It is %s.", tick(strings.TrimSpace(found)))
+		c.seen = strings.TrimSpace(found)
+		return c.say("It is %s.", tick(c.seen))
 	}
 }
 

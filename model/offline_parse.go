@@ -142,10 +142,12 @@ func split(text string) []string {
 
 func tidyClause(s string) string {
 	s = strings.Trim(tidy(s), " ,;\n")
-	if !strings.HasSuffix(s, "...") {
-		s = strings.TrimRight(s, ".!")
+	for _, keep := range []string{"...", " .", "/.", ".."} { // paths
+		if strings.HasSuffix(s, keep) {
+			return s
+		}
 	}
-	return s
+	return strings.TrimRight(s, ".!")
 }
 
 // opensQuote reports whether a quoted text begins at i: a quote at the start of

@@ -60,9 +60,9 @@ func parsePlan(clause string) step {
 			return c.say("The plan has %s. “plan and do: …” has me carry one out.", count(len(items), "step", "steps"))
 		}
 	}
-	steps := stepsOf(items)
-	if i := slices.IndexFunc(steps, func(s step) bool { return s == nil }); i >= 0 {
-		return says("I do not know how to do “%s”, so I began nothing; “help” says what I know.", begin(items[i]))
+	steps, unclear := planSteps(items)
+	if unclear != "" {
+		return says("I do not know how to do “%s”, so I began nothing; “help” says what I know.", begin(unclear))
 	}
 	return func(c *chat) error {
 		for i, s := range steps {
@@ -89,6 +89,35 @@ func parsePlan(clause string) step {
 		}
 		return c.say("All %s of the plan are done.", count(len(items), "step", "steps"))
 	}
+}
+
+// planSteps are the steps of a plan's items, or the first request that is not
+// understood.
+func planSteps(items []string) (steps []step, unclear string) {
+	var clauses []string
+	var ends []int
+	for _, it := range items {
+		clauses = append(clauses, split(tidy(it))...)
+		ends = append(ends, len(clauses))
+	}
+	all := stepsOf(clauses)
+	if i := slices.IndexFunc(all, func(s step) bool { return s == nil }); i >= 0 {
+		return nil, clauses[i]
+	}
+	from := 0
+	for _, end := range ends {
+		part := all[from:end]
+		steps = append(steps, func(c *chat) error {
+			for _, s := range part {
+				if err := s(c); err != nil || c.failed {
+					return err
+				}
+			}
+			return nil
+		})
+		from = end
+	}
+	return steps, ""
 }
 
 // plan shows the plan with the first done steps done, and the next one begun.

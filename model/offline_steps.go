@@ -132,6 +132,17 @@ func (c *chat) say(format string, args ...any) error {
 
 var articles = []string{"me", "us", "the", "a", "an", "this", "that", "my", "our", "all", "file", "files", "contents", "content", "text", "of", "in", "from", "at", "to", "into", "inside", "on", "up", "out", "for"}
 
+// readSeen is the step that reads "it": the file that was found, read or written
+// last.
+func readSeen(quiet bool) step {
+	return func(c *chat) error {
+		if c.seen == "" {
+			return c.say("Tell me which file, for instance “read go.mod”.")
+		}
+		return readStep(c.seen, readArgs{}, quiet, "")(c)
+	}
+}
+
 type readArgs struct {
 	Path  string `json:"path"`
 	Line  int    `json:"line,omitempty"`
@@ -139,7 +150,7 @@ type readArgs struct {
 }
 
 func parseRead(rest string, quiet bool) step {
-	plain := strings.ToLower(skip(rest, "me", "us", "all", "the"))
+	plain := strings.TrimRight(strings.ToLower(skip(rest, "me", "us", "all", "the")), " ?!.")
 	switch plain {
 	case "files", "directory", "folder", "workspace", "what is here", "files here":
 		return listStep("")
@@ -149,8 +160,8 @@ func parseRead(rest string, quiet bool) step {
 		return runStep("git diff")
 	case "log", "history", "commits", "git log":
 		return runStep("git log --oneline -10")
-	case "", "it", "it again":
-		return says("Tell me which file, for instance “read go.mod”.")
+	case "", "it", "it again", "that", "this", "file", "that file", "this file":
+		return readSeen(quiet)
 	}
 	if id, ok := outputOf(plain); ok {
 		return outputStep(id, 0)
@@ -248,7 +259,7 @@ func parseRun(verb, clause, rest string) step {
 		return projectStep("test")
 	case "build":
 		return projectStep("build")
-	case "":
+	case "", "it", "that", "this", "them", "everything":
 		return says("Tell me which command, for instance “run go version”.")
 	}
 	if c := skip(rest, "the command", "command", "this command", "this", "a command", "the"); c != "" && unquote(c) != c {

@@ -71,6 +71,16 @@ func TestOfflineCallsNewTools(t *testing.T) {
 		"which files mention port?":                      `grep {"pattern":"port","literal":true,"mode":"files"}`,
 		"where is newServer defined?":                    `grep {"pattern":"newServer","literal":true}`,
 		"grep -c foo bar":                                `run_command {"command":"grep -c foo bar"}`,
+		"search src for port":                            `grep {"pattern":"port","path":"src","literal":true}`,
+		"look in main.go for port":                       `grep {"pattern":"port","path":"main.go","literal":true}`,
+		"search for cats for dogs":                       `grep {"pattern":"cats for dogs","literal":true}`,
+		"find where port is used":                        `grep {"pattern":"port","literal":true}`,
+		"find the file main.go":                          `glob {"pattern":"main.go"}`,
+		"grep -rn port .":                                `run_command {"command":"grep -rn port ."}`,
+		"run ls ..":                                      `run_command {"command":"ls .."}`,
+		"run ls.":                                        `run_command {"command":"ls"}`,
+		"run it":                                         ``,
+		"show it":                                        ``,
 		"find files named *.go":                          `glob {"pattern":"*.go"}`,
 		"find all go files in cmd":                       `glob {"path":"cmd","pattern":"*.go"}`,
 		"where is main.go?":                              `glob {"pattern":"main.go"}`,
@@ -323,8 +333,14 @@ func TestOfflinePlanAndDo(t *testing.T) {
 			t.Errorf("%q: %s, want %s; %q", p, got, want, said)
 		}
 	}
+	// An item may be several requests, and an answer is used in a later one.
+	r := prompt("plan and do: ask me for a file, read it; say done")
+	r.Tools = allTools
+	if calls, _, _ := turn(t, r, func(call string) (string, bool) { return "a.txt", false }); strings.Join(statuses(calls), " ") != "ip ask_user read_file ci cc" {
+		t.Error(calls)
+	}
 	// What fails stays to do, and what is behind it too.
-	r := prompt("plan and do: say hi; run make; read a.txt")
+	r = prompt("plan and do: say hi; run make; read a.txt")
 	r.Tools = allTools
 	calls, said, _ := turn(t, r, func(call string) (string, bool) {
 		if strings.HasPrefix(call, "run_command") {
@@ -387,6 +403,40 @@ func TestOfflineReplacesEverywhere(t *testing.T) {
 	}
 	if calls, said, _ = turn(t, r, files("c.go")); len(calls) != 3 || !strings.Contains(said, "1 file so far") || !strings.Contains(said, "denied by ann") || strings.Contains(said, "Done") {
 		t.Errorf("%v, %q", calls, said)
+	}
+}
+
+// "it" is the file that was found, read or written last; one that is not here is
+// looked for elsewhere.
+func TestOfflineReadsIt(t *testing.T) {
+	for p, want := range map[string]string{
+		"find the file a.go and show it":    "glob read_file src/a.go",
+		"write x to b.txt, then read it":    "write_file read_file b.txt",
+		"replace a with b in c.go, show it": "edit_file read_file c.go",
+		"what does a.go print?":             "read_file list_dir glob read_file src/a.go",
+	} {
+		r := prompt(p)
+		r.Tools = allTools
+		calls, _, _ := turn(t, r, func(call string) (string, bool) {
+			switch {
+			case strings.HasPrefix(call, "glob"):
+				return "src/a.go\n[1 file]", false
+			case call == `read_file {"path":"a.go"}`:
+				return "a.go does not exist", true
+			case strings.HasPrefix(call, "list_dir"):
+				return "src/\n[1 entry]", false
+			}
+			return "x\n[1 line]", false
+		})
+		var names []string
+		for _, c := range calls {
+			name, _, _ := strings.Cut(c, " ")
+			names = append(names, name)
+		}
+		last := calls[len(calls)-1]
+		if got := strings.Join(names, " ") + " " + strings.Trim(last[strings.LastIndex(last, ":"):], `:"}`); got != want {
+			t.Errorf("%q: %s, want %s", p, got, want)
+		}
 	}
 }
 

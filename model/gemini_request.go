@@ -69,9 +69,12 @@ type geminiResult struct {
 // geminiState is what a thought or a call keeps for the provider: the signature
 // that came with it, and the id that the provider gave the call, if any.
 type geminiState struct {
-	Signature string `json:"signature,omitempty"`
-	ID        string `json:"id,omitempty"`
+	Signature string `json:"thoughtSignature,omitempty"`
+	ID        string `json:"callId,omitempty"`
 }
+
+// begins stands before a conversation that begins with the model's own words.
+const begins = "(The conversation begins here.)"
 
 // noSignature stands for the signature of a call that another model made: the
 // third generation refuses a call of the running turn without one, and documents
@@ -84,7 +87,7 @@ func geminiText(s string) geminiPart { return geminiPart{Text: &s} }
 // model and begin with user; results stand right behind their calls.
 func newGeminiRequest(name string, limits Limits, r Request) geminiRequest {
 	g := geminiRequest{}
-	if r.System != "" {
+	if !blank(r.System) {
 		g.System = &geminiContent{Parts: []geminiPart{geminiText(r.System)}}
 	}
 	ids := map[string]string{} // ours → theirs
@@ -128,7 +131,7 @@ func (g *geminiRequest) add(role string, parts []geminiPart) {
 		return
 	}
 	if len(g.Contents) == 0 && role == "model" {
-		g.Contents = append(g.Contents, geminiContent{"user", []geminiPart{geminiText("(The conversation begins here.)")}})
+		g.Contents = append(g.Contents, geminiContent{"user", []geminiPart{geminiText(begins)}})
 	}
 	g.Contents = append(g.Contents, geminiContent{role, parts})
 }
@@ -137,11 +140,14 @@ func geminiPrompt(m Message, sees bool) []geminiPart {
 	var parts []geminiPart
 	for _, p := range m.Parts {
 		switch {
-		case p.Text != "":
-			parts = append(parts, geminiText(p.Text))
 		case p.Image != nil:
 			parts = append(parts, geminiPicture(*p.Image, sees))
+		case !blank(p.Text):
+			parts = append(parts, geminiText(p.Text))
 		}
+	}
+	if len(parts) == 0 {
+		parts = []geminiPart{geminiText(noText)}
 	}
 	return parts
 }
@@ -161,7 +167,7 @@ func geminiReply(m Message, ids map[string]string, strict bool) []geminiPart {
 	first := true
 	for _, p := range m.Parts {
 		switch {
-		case p.Text != "":
+		case !blank(p.Text):
 			parts = append(parts, geminiText(p.Text))
 		case p.Thought != nil:
 			if s := geminiStateOf(p.Thought.State); s.Signature != "" {

@@ -116,10 +116,10 @@ func TestGeminiStream(t *testing.T) {
 	})
 	h := hear(t.Context(), m, say("hi"))
 	want := heard{
-		Text: "日本語の返事。", Thought: "**Looking** at it.", States: []string{`{"signature":"c2lnMQ=="}`},
+		Text: "日本語の返事。", Thought: "**Looking** at it.", States: []string{`{"thoughtSignature":"c2lnMQ=="}`},
 		Calls: []Call{
-			{Name: "read_file", Args: json.RawMessage(`{"path":"go.mod"}`), State: json.RawMessage(`{"signature":"c2lnMg=="}`)},
-			{Name: "list_dir", Args: json.RawMessage(`{}`), State: json.RawMessage(`{"id":"abc"}`)},
+			{Name: "read_file", Args: json.RawMessage(`{"path":"go.mod"}`), State: json.RawMessage(`{"thoughtSignature":"c2lnMg=="}`)},
+			{Name: "list_dir", Args: json.RawMessage(`{}`), State: json.RawMessage(`{"callId":"abc"}`)},
 		},
 		Usage: &Usage{Input: 1000, Output: 100, CacheRead: 600, Cost: (400*2 + 600*0.5 + 100*10) / 1e6, Window: 1 << 20},
 		Stop:  StopEnd,
@@ -147,10 +147,10 @@ func TestGeminiRequest(t *testing.T) {
 			{Role: Assistant, Turn: 1, Parts: []Part{{Text: "earlier"}}},
 			{Role: User, Turn: 2, Parts: []Part{{Text: "look"}, {Image: &Image{"image/png", []byte("png")}}, {Image: &Image{"image/gif", []byte("gif")}}}},
 			{Role: Assistant, Turn: 2, Parts: []Part{
-				{Thought: &Thought{Text: "hm", State: json.RawMessage(`{"signature":"c2lnMQ=="}`)}},
+				{Thought: &Thought{Text: "hm", State: json.RawMessage(`{"thoughtSignature":"c2lnMQ=="}`)}},
 				{Thought: &Thought{Text: "unsigned"}},
 				{Text: "I look."},
-				{Call: &Call{ID: "1", Name: "a", Args: json.RawMessage(`{"x":1}`), State: json.RawMessage(`{"signature":"c2lnMg==","id":"theirs"}`)}},
+				{Call: &Call{ID: "1", Name: "a", Args: json.RawMessage(`{"x":1}`), State: json.RawMessage(`{"thoughtSignature":"c2lnMg==","callId":"theirs"}`)}},
 				{Call: &Call{ID: "2", Name: "b", Args: json.RawMessage(`{}`)}},
 			}},
 			{Role: ToolRole, Turn: 2, Parts: []Part{
@@ -158,7 +158,7 @@ func TestGeminiRequest(t *testing.T) {
 				{Result: &Result{ID: "2", Name: "b", Text: "broken", Failed: true}},
 			}},
 			{Role: User, Turn: 2, Parts: []Part{{Text: "also this"}}},
-			{Role: Assistant, Turn: 2, Parts: []Part{{Call: &Call{ID: "3", Name: "a", Args: json.RawMessage(`{}`), State: json.RawMessage(`"of another provider"`)}}}},
+			{Role: Assistant, Turn: 2, Parts: []Part{{Call: &Call{ID: "3", Name: "a", Args: json.RawMessage(`{}`), State: json.RawMessage(`{"type":"thinking","signature":"of another provider"}`)}}}},
 			{Role: ToolRole, Turn: 2, Parts: []Part{{Result: &Result{ID: "3", Name: "a"}}}},
 		},
 		Tools: []Tool{

@@ -59,11 +59,21 @@ const keepAlive = "30m"
 // newOllamaRequest turns a request around, without the size of its context.
 func newOllamaRequest(name string, c *ollamaCard, limits Limits, r Request) ollamaRequest {
 	o := ollamaRequest{Model: name, Stream: true, KeepAlive: keepAlive, Think: c.think(r.Effort)}
-	if r.System != "" {
+	if !blank(r.System) {
 		o.Messages = append(o.Messages, ollamaMessage{Role: "system", Content: r.System})
 	}
+	user := false
 	for _, m := range r.Messages {
-		o.Messages = append(o.Messages, ollamaMessages(m, limits.Images)...)
+		for _, one := range ollamaMessages(m, limits.Images) {
+			if one.Role == string(Assistant) && blank(one.Content) && one.Calls == nil {
+				continue // thoughts alone
+			}
+			if one.Role != string(User) && !user { // templates look for a user's words, and fail without
+				o.Messages = append(o.Messages, ollamaMessage{Role: string(User), Content: begins})
+			}
+			user = true
+			o.Messages = append(o.Messages, one)
+		}
 	}
 	if n := len(o.Messages); n == 0 || o.Messages[n-1].Role != string(User) && o.Messages[n-1].Role != "tool" {
 		o.Messages = append(o.Messages, ollamaMessage{Role: string(User), Content: goOn})

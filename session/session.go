@@ -37,15 +37,11 @@ type Session struct {
 	opts  *Options
 	slog  *slog.Logger
 
-	mu    sync.Mutex
-	log   eventLog
-	row   store.Session // as it is, or will be once its commit is through
-	agent Agent         // nil until the first turn
-	// servers are the MCP servers that a client brought along. They may hold secrets
-	// and are never stored.
-	servers json.RawMessage
-	turn    *turn // the running one
-	runner  bool  // the runner's goroutine lives
+	mu      sync.Mutex
+	log     eventLog
+	row     store.Session // as it is, or will be once its commit is through
+	turn    *turn         // the running one
+	runner  bool          // the runner's goroutine lives
 	queue   queue
 	asks    map[gladhand.AskID]*openAsk
 	settled settledAsks
@@ -54,6 +50,14 @@ type Session struct {
 	ending  error  // set while it is being killed or deleted: no prompt is taken
 	gone    error  // set when the session is closed, killed, deleted or unloaded
 	used    time.Time
+}
+
+// seat is who runs a session's turns, and with what.
+type seat struct {
+	agent Agent // nil until the first turn
+	// servers are the MCP servers that a client brought along. They may hold secrets
+	// and are never stored.
+	servers json.RawMessage
 }
 
 // Attachment is a client on a session.

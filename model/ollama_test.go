@@ -321,15 +321,18 @@ func TestOllamaContextIsNeverCut(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		words := []string{"func main() { return } ", "the quick brown fox ", "日本語のテキスト", "\t\tif err != nil {\n", "0x7fff ", "für ärgerliche Übungen ", "🙂"}
 		refused, large := 0, 0
-		for range 30 {
+		for i := range 40 {
 			var r Request
 			r.System, r.Tools = "You are a test.", tools
 			total := rng.IntN(30000)
 			first := fmt.Sprintf("FIRST-%d ", rng.IntN(1e6))
 			text := first
-			some := words[rng.IntN(len(words)):] // of one kind, or mixed
+			some := words
+			if i < 3*len(words) { // of one kind, near where the next power of two is needed
+				some, total = words[i%len(words):][:1], []int{4000, 12200, 19800}[i/len(words)]
+			}
 			for n := 0; n < total; {
-				more := strings.Repeat(some[rng.IntN(min(len(some), 1+rng.IntN(3)))], 1+rng.IntN(40))
+				more := strings.Repeat(some[rng.IntN(len(some))], 1+rng.IntN(40))
 				n += fakeTokens(more)
 				text += more
 			}

@@ -37,8 +37,9 @@ type Session struct {
 	opts  *Options
 	slog  *slog.Logger
 
-	mu      sync.Mutex
-	log     eventLog
+	mu  sync.Mutex
+	log eventLog
+	seat
 	row     store.Session // as it is, or will be once its commit is through
 	turn    *turn         // the running one
 	runner  bool          // the runner's goroutine lives

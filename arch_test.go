@@ -26,6 +26,7 @@ var house = map[string]string{
 	"sandbox":      "proc",
 	"model":        ".",
 	"tool":         ". sandbox",
+	"mcp":          ". tool proc",
 	"agent":        ". acp model tool policy",
 	"client":       ". rpc acp proc",
 	"eval":         ". acp client sandbox",

@@ -71,6 +71,7 @@ type chat struct {
 	// What the script has come across, for questions about it.
 	file   string // the last file read
 	text   string // its text
+	part   bool   // and that is not all of it
 	seen   string // the last file found, read or written
 	job    job    // the last command in the background
 	answer string // what people answered last

@@ -59,7 +59,8 @@ func (c *chat) take(file string, args readArgs) (name string, err error) {
 	if r.Failed {
 		return "", c.refused("read "+tick(file), r)
 	}
-	c.file, c.text, c.seen = file, withoutNote(r.Text), file
+	c.sees(file, withoutNote(r.Text), r)
+	c.seen = file
 	if first, _, _ := strings.Cut(r.Text, "\n"); strings.HasPrefix(first, "[") && strings.Contains(first, ": image/") {
 		return "", c.drop("I cannot see pictures. This is %s.", strings.Trim(first, "[]"))
 	}
@@ -129,7 +130,7 @@ func listStep(dir string) step {
 		if len(names) == 1 && names[0] == "" {
 			return c.say("%s is empty.", where)
 		}
-		c.file, c.text = "the list", strings.Join(names, "\n")
+		c.sees("the list", strings.Join(names, "\n"), r)
 		return c.say("%s has %s:\n\n%s", where, count(len(names), "entry", "entries"), block(strings.Join(names, "\n"), 60))
 	}
 }
@@ -150,7 +151,7 @@ func runStep(command string) step {
 		if status == "" {
 			return c.refused("run "+tick(command), r)
 		}
-		c.file, c.text = "the output of "+tick(command), out
+		c.sees("the output of "+tick(command), out, r)
 		c.failed = !strings.HasPrefix(status, "exit status 0")
 		return c.say("%s", describeRun(command, out, status))
 	}
@@ -276,6 +277,18 @@ func (c *chat) drop(format string, args ...any) error {
 		return err
 	}
 	return errDrop
+}
+
+// sees takes in what a tool gave, for questions about it.
+func (c *chat) sees(what, text string, r Result) {
+	c.file, c.text, c.part = what, text, isPart(r.Text)
+}
+
+// isPart reports whether a tool says that it did not give all.
+func isPart(text string) bool {
+	i := strings.LastIndex(text, "\n[")
+	return i >= 0 && strings.Contains(text[i:], "go on with ") || strings.Contains(text, " bytes left out …]") ||
+		i >= 0 && strings.Contains(text[i:], "are given")
 }
 
 // withoutNote takes the last line in brackets off a tool's result.

@@ -95,7 +95,7 @@ func searchStep(what string, a searchArgs) step {
 			return c.refused("search for "+tick(what), r)
 		}
 		found := withoutNote(r.Text)
-		c.file, c.text = "what was found", found
+		c.sees("what was found", found, r)
 		if nothing(r.Text) {
 			c.text = ""
 			return c.say("Nothing was found: %s is nowhere in %s.", tick(what), a.where())
@@ -298,7 +298,7 @@ func globStep(name, dir string) step {
 		if dir != "" {
 			where = tick(dir)
 		}
-		c.file, c.text = "what was found", found
+		c.sees("what was found", found, r)
 		if nothing(r.Text) {
 			c.text = ""
 			return c.say("There is no file %s in %s.", tick(name), where)

@@ -64,7 +64,7 @@ func startStep(command string) step {
 			return c.refused("start "+tick(command), r)
 		}
 		c.job = job{id, command}
-		c.file, c.text = "the output of "+tick(command), out
+		c.sees("the output of "+tick(command), out, r)
 		text := fmt.Sprintf("%s runs in the background as %s. “show the output of it” shows what it prints, “stop it” ends it.", tick(command), tick(id))
 		if state, _, _ = strings.Cut(state, ";"); state != "running" {
 			text = fmt.Sprintf("%s did not stay in the background: it %s.", tick(command), state)
@@ -96,7 +96,7 @@ func outputStep(id string, wait int) step {
 			return c.refused("look at "+j.name(), r)
 		}
 		out, _, state := cutJob(r.Text)
-		c.file, c.text = "the output of "+j.name(), out
+		c.sees("the output of "+j.name(), out, r)
 		return c.say("%s", j.report(out, state))
 	}
 }

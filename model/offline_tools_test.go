@@ -257,6 +257,16 @@ func TestOfflineTakesNoWordForAFile(t *testing.T) {
 	}
 }
 
+// A part of a file is not written as if it were the whole.
+func TestOfflineWritesNoPart(t *testing.T) {
+	r := prompt("read big.txt and write it to copy.txt")
+	r.Tools = allTools
+	calls, said, _ := turn(t, r, func(string) (string, bool) { return "x\n[big.txt: lines 1–1; go on with line 2]", false })
+	if len(calls) != 1 || !strings.Contains(said, "only a part") {
+		t.Errorf("%v, %q", calls, said)
+	}
+}
+
 func TestOfflineBackground(t *testing.T) {
 	r := prompt("run ./server in the background, then stop it")
 	r.Tools = allTools

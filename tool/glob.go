@@ -100,7 +100,7 @@ func findFiles(ctx context.Context, root, shown, pattern string) (string, error)
 	}
 	var b strings.Builder
 	n := 0
-	err := walk(ctx, root, func(path string, _ fs.DirEntry) bool {
+	w, err := walk(ctx, root, func(path string, _ fs.DirEntry) bool {
 		rel, err := filepath.Rel(root, path)
 		if err != nil || !doublestar.MatchUnvalidated(pattern, filepath.ToSlash(rel)) {
 			return true
@@ -120,9 +120,18 @@ func findFiles(ctx context.Context, root, shown, pattern string) (string, error)
 	case n > maxFound:
 		fmt.Fprintf(&b, "[the first %d; make the pattern narrower, or give a path]", maxFound)
 	case n == 0:
-		b.WriteString("[no files match; what git ignores is left out]")
+		b.WriteString("[no files match; what git ignores is left out")
 	default:
-		fmt.Fprintf(&b, "[%s]", count(n, "file"))
+		fmt.Fprintf(&b, "[%s", count(n, "file"))
+	}
+	if n <= maxFound {
+		if w.left < 0 {
+			fmt.Fprintf(&b, "; it stopped after %d files, give a path", walkMax)
+		}
+		if w.unread {
+			b.WriteString("; some directories could not be read")
+		}
+		b.WriteString("]")
 	}
 	return b.String(), nil
 }

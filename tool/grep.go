@@ -1,32 +1,40 @@
 package tool
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"gladhand"
 )
 
 // Limits of one search.
 const (
-	maxMatches   = 500       // lines given
-	maxMatchText = 64 << 10  // bytes given
-	maxMatchLine = 500       // bytes of one line that are given
-	maxGathered  = 20_000    // lines gathered before it stops searching
-	maxSearched  = 32 << 20  // bytes of a file; larger ones are passed over
-	maxPattern   = 10 << 10  // bytes
-	modeContent  = "content" // what to give
-	modeFiles    = "files"
-	modeCount    = "count"
+	maxMatches   = 500      // lines given
+	maxMatchText = 64 << 10 // bytes given
+	maxMatchLine = 500      // bytes of one line that are given
+	maxGathered  = 20_000   // lines gathered before it stops searching
+	maxSearched  = 32 << 20 // bytes of a file in a directory; larger ones are passed over
+	maxPattern   = 10 << 10 // bytes
+	maxSearch    = 30 * time.Second
+)
+
+// What a search gives.
+const (
+	modeContent = "content"
+	modeFiles   = "files"
+	modeCount   = "count"
 )
 
 //go:embed grep.md
@@ -98,7 +106,7 @@ func (t grep) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Call,
 // query is a search that has been checked.
 type query struct {
 	grepArgs
-	re   *regexp.Regexp
+	*pattern
 	glob string // "" for every file
 }
 
@@ -109,8 +117,6 @@ func newQuery(a grepArgs) (*query, error) {
 		return nil, errors.New(`argument "pattern" is missing`)
 	case len(a.Pattern) > maxPattern:
 		return nil, fmt.Errorf("the pattern is over %d bytes", maxPattern)
-	case strings.ContainsAny(a.Pattern, "\n\x00"):
-		return nil, errors.New("lines are searched one by one; the pattern cannot contain a line end or a NUL")
 	case a.Mode != modeContent && a.Mode != modeFiles && a.Mode != modeCount:
 		return nil, fmt.Errorf("mode is content, files or count, not %q", a.Mode)
 	case a.Context < 0 || a.Context > 20:
@@ -120,12 +126,9 @@ func newQuery(a grepArgs) (*query, error) {
 	if a.Literal {
 		expr = regexp.QuoteMeta(expr)
 	}
-	if a.Fold {
-		expr = "(?i)" + expr
-	}
 	var err error
-	if q.re, err = regexp.Compile(expr); err != nil {
-		return nil, fmt.Errorf("the pattern is no regular expression: %v; set literal to search for it as text", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	if q.pattern, err = newPattern(expr, a.Fold); err != nil {
+		return nil, err
 	}
 	if a.Glob != "" {
 		if q.glob, err = checkGlob(a.Glob); err != nil {
@@ -147,32 +150,108 @@ type hit struct {
 
 // found is what a search gathered.
 type found struct {
-	hits []hit
-	more bool // it stopped before the end
-	note string
+	hits   []hit
+	binary []string // files that have hits and are no text
+	more   bool     // it stopped before the end
+	late   bool     // because it took too long
+	unread bool     // something could not be read
 }
+
+var errLate = errors.New("the search took too long")
 
 func (q *query) search(ctx context.Context, env *Env, path string) (string, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
 		return "", plain(env.show(path), err)
 	}
-	if !fi.IsDir() {
-		if err := regular(env.show(path), fi); err != nil {
-			return "", err
+	limited, stop := context.WithTimeoutCause(ctx, maxSearch, errLate)
+	defer stop()
+	var f found
+	if fi.IsDir() {
+		done := false
+		if f, done, err = q.ripgrep(limited, env, path); !done {
+			f, err = q.ourselves(limited, path)
 		}
+	} else {
+		f, err = q.one(limited, path, env.show(path))
 	}
-	f, ok, err := q.ripgrep(ctx, env, path, fi.IsDir())
-	if err == nil && !ok {
-		f, err = q.ourselves(ctx, path, fi)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
-	if err := cmp.Or(ctx.Err(), err); err != nil {
+	if err != nil && errors.Is(context.Cause(limited), errLate) {
+		f.late, f.more, err = true, true, nil
+	}
+	if err != nil {
 		return "", err
 	}
 	slices.SortStableFunc(f.hits, func(a, b hit) int {
 		return cmp.Or(comparePaths(a.path, b.path), cmp.Compare(a.line, b.line))
 	})
+	slices.SortFunc(f.binary, comparePaths)
 	return q.text(env, f), nil
+}
+
+// one searches one file, of any size.
+func (q *query) one(ctx context.Context, path, shown string) (found, error) {
+	f, fi, err := openRegular(path, shown)
+	if err != nil {
+		return found{}, err
+	}
+	defer f.Close()
+	head := make([]byte, binaryHead)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return found{}, plain(shown, err)
+	}
+	enc := encodingOf(head[:n])
+	utf16 := enc == utf16LE || enc == utf16BE
+	switch {
+	case utf16 && fi.Size() > maxSearched:
+		return found{}, fmt.Errorf("%s has %d bytes of UTF-16; files of this size are not searched, use a command", shown, fi.Size())
+	case !utf16 && isBinary(head[:n]):
+		return found{}, fmt.Errorf("%s is binary and is not searched", shown)
+	}
+	whole := io.MultiReader(bytes.NewReader(head[:n]), f)
+	if !utf16 {
+		return q.large(ctx, path, whole)
+	}
+	data, err := io.ReadAll(io.LimitReader(whole, maxSearched))
+	if err != nil {
+		return found{}, plain(shown, err)
+	}
+	s := scan{q: q, path: path, line: 1}
+	s.file(data)
+	return found{hits: s.hits}, nil
+}
+
+// binaryHead is how far a file is looked at to tell whether it is binary.
+const binaryHead = 64 << 10
+
+func isBinary(data []byte) bool {
+	return bytes.IndexByte(data[:min(len(data), binaryHead)], 0) >= 0
+}
+
+// dropBinary takes the hits in binary files out.
+func (f *found) dropBinary() {
+	last, drop := "", false
+	head := make([]byte, binaryHead)
+	f.hits = slices.DeleteFunc(f.hits, func(h hit) bool {
+		if h.path == last {
+			return drop
+		}
+		last, drop = h.path, false
+		file, _, err := openRegular(h.path, h.path)
+		if err != nil {
+			return false // it is gone meanwhile
+		}
+		defer file.Close()
+		n, _ := io.ReadFull(file, head)
+		if enc := encodingOf(head[:n]); enc != utf16LE && enc != utf16BE && isBinary(head[:n]) {
+			drop = true
+			f.binary = append(f.binary, h.path)
+		}
+		return drop
+	})
 }
 
 // comparePaths orders paths as a walk meets them.
@@ -220,30 +299,43 @@ func (q *query) text(env *Env, f found) string {
 		}
 		last, lastLine = h.path, h.line
 	}
-	b.WriteString(q.summary(f, files, lines, given))
+	b.WriteString(q.summary(env, f, files, lines, given))
 	return b.String()
 }
 
-func (q *query) summary(f found, files, lines, given int) string {
+func (q *query) summary(env *Env, f found, files, lines, given int) string {
 	var s string
 	switch {
 	case len(f.hits) == 0:
-		s = "nothing found; what git ignores, and binary files, are left out"
+		s = fmt.Sprintf("nothing found; what git ignores, and files over %d MiB, are left out", maxSearched>>20)
 	case q.Mode == modeFiles:
 		s = count(files, "file")
 	default:
 		s = fmt.Sprintf("%s in %s", count(lines, "line"), count(files, "file"))
 	}
-	if f.more {
+	switch {
+	case f.late:
+		s = fmt.Sprintf("stopped after %v, until then: %s", maxSearch, s)
+	case f.more:
 		s = "at least " + s
 	}
 	if given < len(f.hits) {
 		s += fmt.Sprintf("; the first %d are given, narrow the search to see others", given)
 	}
-	if f.note != "" {
-		s += "; " + f.note
+	if n := len(f.binary); n > 0 {
+		var names []string
+		for _, p := range f.binary[:min(n, 5)] {
+			names = append(names, env.show(p))
+		}
+		if n > 5 {
+			names = append(names, "…")
+		}
+		s += fmt.Sprintf("; also found in %s, not shown: %s", count(n, "binary file"), strings.Join(names, ", "))
 	}
-	return "[" + s + "]"
+	if f.unread {
+		s += "; some files could not be read"
+	}
+	return "[" + clean([]byte(s)) + "]"
 }
 
 // shortLine is a found line as it is given.

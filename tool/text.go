@@ -41,22 +41,30 @@ func decodeText(data []byte) (text []byte, enc encoding, err error) {
 	if enc != utf16LE && enc != utf16BE {
 		return data, enc, nil
 	}
-	order := binary.ByteOrder(binary.LittleEndian)
-	if enc == utf16BE {
-		order = binary.BigEndian
-	}
 	if len(data)%2 != 0 {
 		return nil, enc, errors.New("it begins like UTF-16 and has an odd number of bytes")
 	}
-	units := make([]uint16, len(data)/2)
-	for i := range units {
-		units[i] = order.Uint16(data[2*i:])
-	}
-	text = []byte(string(utf16.Decode(units)))
+	text = decodeUTF16(data, enc)
 	if !bytes.Equal(encodeText(text, enc)[2:], data) {
 		return nil, enc, errors.New("it begins like UTF-16 and is not valid UTF-16")
 	}
 	return text, enc, nil
+}
+
+// decodeUTF16 decodes what is behind the mark; what is no UTF-16 becomes U+FFFD.
+func decodeUTF16(data []byte, enc encoding) []byte {
+	order := binary.ByteOrder(binary.LittleEndian)
+	if enc == utf16BE {
+		order = binary.BigEndian
+	}
+	units := make([]uint16, len(data)/2, len(data)/2+1)
+	for i := range units {
+		units[i] = order.Uint16(data[2*i:])
+	}
+	if len(data)%2 != 0 {
+		units = append(units, utf8.RuneError)
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 // encodeText is the inverse of decodeText.

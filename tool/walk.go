@@ -12,42 +12,46 @@ const walkMax = 2_000_000
 
 // walk calls visit for every regular file below root, in the order of their names,
 // leaving out what git ignores and what is git's own. Symbolic links are not followed.
-// It ends when visit returns false, and with ctx. What cannot be read is passed over.
-func walk(ctx context.Context, root string, visit func(path string, e fs.DirEntry) bool) error {
-	w := &walker{ctx: ctx, visit: visit, left: walkMax}
+// It ends when visit returns false, and with ctx.
+func walk(ctx context.Context, root string, visit func(path string, e fs.DirEntry) bool) (walked, error) {
+	w := &walker{ctx: ctx, visit: visit, walked: walked{left: walkMax}}
 	w.dir(root, ignoresOf(root))
-	return ctx.Err()
+	return w.walked, ctx.Err()
+}
+
+// walked is how a walk went.
+type walked struct {
+	left   int  // how much more it would have looked at; less than 0: it gave up
+	unread bool // a directory could not be read
 }
 
 type walker struct {
 	ctx   context.Context
 	visit func(string, fs.DirEntry) bool
-	left  int
+	walked
 }
 
 // dir reports whether the walk goes on.
 func (w *walker) dir(dir string, g *ignores) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return true
-	}
-	rel := ""
-	if g != nil {
-		if r, err := filepath.Rel(g.top, dir); err == nil && r != "." {
-			rel = filepath.ToSlash(r) + "/"
-		}
+		w.unread = true // what came before the error is looked at
 	}
 	for _, e := range entries {
 		if w.left--; w.left < 0 || w.ctx.Err() != nil {
 			return false
 		}
-		if e.Name() == ".git" || g.match(rel+e.Name(), e.IsDir()) {
+		name := e.Name()
+		if name == ".git" || g.match(name, e.IsDir()) {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
+		path := dir + string(filepath.Separator) + name
+		if dir[len(dir)-1] == filepath.Separator { // the root of a file system
+			path = dir + name
+		}
 		switch {
 		case e.IsDir():
-			if !w.dir(path, g.below(path)) {
+			if !w.dir(path, g.below(path, name)) {
 				return false
 			}
 		case e.Type().IsRegular():

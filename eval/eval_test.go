@@ -161,7 +161,8 @@ func TestFollowerCounts(t *testing.T) {
 		update(5, call("3", "pending")), update(5, end("3", "completed")),
 		update(0, text("background")),
 		update(5, text("Done.")),
-		{Link: client.Lost}, {Link: client.Back},
+		{Link: client.Lost},
+		{Link: client.Back},
 		update(5, `{"sessionUpdate":"usage_update","used":90,"size":1000}`),
 	} {
 		f.see(u)

@@ -187,8 +187,20 @@ func globOf(kind string) string {
 	}
 	ext := strings.ToLower(strings.TrimLeft(kind, "."))
 	for _, k := range []struct{ name, ext string }{
-		{"python", "py"}, {"markdown", "md"}, {"javascript", "js"}, {"typescript", "ts"}, {"rust", "rs"}, {"ruby", "rb"},
-		{"yaml", "{yaml,yml}"}, {"text", "txt"}, {"shell", "sh"}, {"c++", "{cc,cpp,hpp}"}, {"test", ""}, {"config", ""}, {"source", ""}, {"hidden", ""},
+		{"python", "py"},
+		{"markdown", "md"},
+		{"javascript", "js"},
+		{"typescript", "ts"},
+		{"rust", "rs"},
+		{"ruby", "rb"},
+		{"yaml", "{yaml,yml}"},
+		{"text", "txt"},
+		{"shell", "sh"},
+		{"c++", "{cc,cpp,hpp}"},
+		{"test", ""},
+		{"config", ""},
+		{"source", ""},
+		{"hidden", ""},
 	} {
 		if ext == k.name {
 			if k.ext == "" {
@@ -209,9 +221,19 @@ func parseFind(rest string, sure bool) step {
 	what := skip(rest, "me", "us", "for", "all", "the", "any", "every", "a", "an", "out", "where")
 	what = strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(what, " is"), " are"))
 	for _, by := range []struct{ phrase, before, behind string }{
-		{"named", "", ""}, {"called", "", ""}, {"with the name", "", ""}, {"matching", "", ""}, {"like", "", ""}, {"whose name is", "", ""},
-		{"ending in", "*", ""}, {"ending with", "*", ""}, {"that end in", "*", ""}, {"beginning with", "", "*"}, {"starting with", "", "*"},
-		{"with the extension", "*.", ""}, {"with extension", "*.", ""},
+		{"named", "", ""},
+		{"called", "", ""},
+		{"with the name", "", ""},
+		{"matching", "", ""},
+		{"like", "", ""},
+		{"whose name is", "", ""},
+		{"ending in", "*", ""},
+		{"ending with", "*", ""},
+		{"that end in", "*", ""},
+		{"beginning with", "", "*"},
+		{"starting with", "", "*"},
+		{"with the extension", "*.", ""},
+		{"with extension", "*.", ""},
 	} {
 		for _, files := range []string{"files ", "file "} {
 			name, ok := cutFold(what, files+by.phrase+" ")

@@ -26,10 +26,24 @@ func planPrefix(text string) (rest string, do, ok bool) {
 		words string
 		do    bool
 	}{
-		{"plan and do", true}, {"plan, then do", true}, {"plan then do", true}, {"plan and carry out", true},
-		{"make a plan and do it", true}, {"make a plan and do", true}, {"make a plan and carry it out", true}, {"make a plan and follow it", true},
-		{"make a plan", false}, {"make me a plan", false}, {"write a plan", false}, {"write me a plan", false}, {"create a plan", false}, {"update the plan", false},
-		{"plan", false}, {"plna", false}, {"paln", false}, {"pland", false},
+		{"plan and do", true},
+		{"plan, then do", true},
+		{"plan then do", true},
+		{"plan and carry out", true},
+		{"make a plan and do it", true},
+		{"make a plan and do", true},
+		{"make a plan and carry it out", true},
+		{"make a plan and follow it", true},
+		{"make a plan", false},
+		{"make me a plan", false},
+		{"write a plan", false},
+		{"write me a plan", false},
+		{"create a plan", false},
+		{"update the plan", false},
+		{"plan", false},
+		{"plna", false},
+		{"paln", false},
+		{"pland", false},
 	} {
 		rest, found := cutFold(text, p.words)
 		if !found || rest != "" && !strings.ContainsAny(rest[:1], " :\n") {

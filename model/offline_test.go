@@ -163,9 +163,11 @@ func TestOfflineHonoursContext(t *testing.T) {
 
 // Whatever the prompt and the results, it comes to an end, with valid calls.
 func FuzzOffline(f *testing.F) {
-	for _, s := range []string{"read a and tell me b", "run x; then 'y", "replace a with", "create :\n", "count to 5 and", "“”’", "add add to to to.txt in in", "show lines 9-1 of x.y", "`",
+	for _, s := range []string{
+		"read a and tell me b", "run x; then 'y", "replace a with", "create :\n", "count to 5 and", "“”’", "add add to to to.txt in in", "show lines 9-1 of x.y", "`",
 		"plan and do: a; read x; say it", "ask me for a name: a or b and write it to it", "run x in the background, then stop it", "find files ending in . in x",
-		"replace all a with b in all files", "search for x ignoring case with 3 lines of context in *.go", "kill it, check on it, wait for it", "plan:\n1.\n- ;;"} {
+		"replace all a with b in all files", "search for x ignoring case with 3 lines of context in *.go", "kill it, check on it, wait for it", "plan:\n1.\n- ;;",
+	} {
 		f.Add(s, "text\n[f: 1 line]", true)
 		f.Add(s, "Denied by x", false)
 		f.Add(s, "x\n[bg_aaaaaaaaaaaaaaaaaaaaaaaaaa: running]", true)

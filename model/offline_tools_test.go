@@ -14,8 +14,17 @@ import (
 )
 
 var allTools = []model.Tool{
-	{Name: "read_file"}, {Name: "list_dir"}, {Name: "glob"}, {Name: "grep"}, {Name: "edit_file"}, {Name: "write_file"},
-	{Name: "run_command"}, {Name: "command_output"}, {Name: "command_kill"}, {Name: "update_plan"}, {Name: "ask_user"},
+	{Name: "read_file"},
+	{Name: "list_dir"},
+	{Name: "glob"},
+	{Name: "grep"},
+	{Name: "edit_file"},
+	{Name: "write_file"},
+	{Name: "run_command"},
+	{Name: "command_output"},
+	{Name: "command_kill"},
+	{Name: "update_plan"},
+	{Name: "ask_user"},
 }
 
 const jobID = "bg_k3v9q2m7x4b8n1c6z5kq"

@@ -64,7 +64,7 @@ usage_update
 	if a := s.asks[0]; a.Title != "Edit f" || a.Rule == "" || a.Digest == "" || len(a.Options) != 3 || !strings.Contains(string(a.ToolCall), `"newText":"two\n"`) {
 		t.Errorf("ask %+v", a)
 	}
-	if !strings.Contains(m.requests[0].System, s.info.Cwd) || len(m.requests[0].Tools) != 5 {
+	if !strings.Contains(m.requests[0].System, s.info.Cwd) || len(m.requests[0].Tools) != 11 {
 		t.Errorf("system %q, %d tools", m.requests[0].System, len(m.requests[0].Tools))
 	}
 }

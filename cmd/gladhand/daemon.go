@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -15,13 +14,10 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"gladhand"
-	"gladhand/agent"
 	"gladhand/client"
 	"gladhand/config"
 	"gladhand/daemon"
-	"gladhand/model"
 	"gladhand/proc"
-	"gladhand/session"
 )
 
 func (a *app) daemon() *cobra.Command {
@@ -51,25 +47,18 @@ func (a *app) serve(ctx context.Context) error {
 	settings, _ := a.settingsPath()
 	log, closeLog := a.log(place, settings)
 	defer closeLog()
+	agents := newAgents(place, settings, log)
+	go agents.models.Warm(ctx) // whether an Ollama runs here is known soon
 	err = serveAfter(ctx, place, log, daemon.Options{
 		Place: place, Config: settings, Version: ourVersion(), Log: log, LogFile: client.LogFile(place),
-		NewAgent: newAgents(place, log),
-		Models: session.Fixed{{
-			ID: offlineModel, Name: "Offline", Description: "Inside the binary: plain requests, no key and no network",
-		}},
-		Agents: []string{builtIn},
+		NewAgent: agents.new, Models: choices{agents.models}, Agents: []string{builtIn},
+		CheckServers: checkServers, Configured: agents.configure,
 	})
 	if err != nil {
 		log.Error("the daemon ended", "err", err)
 	}
 	return err
 }
-
-// What this version has: one agent and one model.
-const (
-	builtIn      = "gladhand"
-	offlineModel = "offline"
-)
 
 // handover is how long a daemon waits for one before it that still lets its
 // turns end.
@@ -102,15 +91,6 @@ func serveAfter(ctx context.Context, place proc.Place, log *slog.Logger, o daemo
 // streamPace is the pause after each of the offline model's words, so that its
 // answers are seen to stream.
 const streamPace = 8 * time.Millisecond
-
-// newAgents makes the built-in agent of a session.
-func newAgents(place proc.Place, log *slog.Logger) func(context.Context, gladhand.SessionInfo) (session.Agent, error) {
-	return func(_ context.Context, in gladhand.SessionInfo) (session.Agent, error) {
-		return agent.New(agent.Options{
-			Model: model.Offline{Pace: streamPace}, OutputDir: filepath.Join(place.DataDir, "output"), Log: log.With("session", in.ID),
-		}), nil
-	}
-}
 
 // log writes to the log file, and to standard error unless that is the same: a
 // daemon that was started by a command has it there, for what is no log.

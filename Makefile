@@ -14,7 +14,7 @@ build: ## the binary, ./gladhand
 test: test-deps ## all tests, with the race detector
 	GLADHAND_INTEROP=require $(GO) test -race ./...
 
-test-deps: ## install what the tests use: strace, socat, and two Node clients in a cache
+test-deps: ## install what the tests use: strace, socat, ripgrep, and two Node clients in a cache
 	@sh .ci/test-deps
 
 long: test-deps ## the property, race and crash tests in their long form

@@ -40,7 +40,8 @@ func initialize(c *conn, _ context.Context, r *rpc.Request) (any, error) {
 	c.mu.Unlock()
 	c.rpc.Ready()
 	c.log.Debug("initialized", "version", version, "label", who.Label)
-	return acp.InitializeResult(version, acp.Offer{MCP: c.d.opts.CheckServers != nil,
+	return acp.InitializeResult(version, acp.Offer{
+		MCP:  c.d.opts.CheckServers != nil,
 		Info: acp.Implementation{Name: "gladhand", Title: "gladhand", Version: c.d.opts.Version},
 		Meta: meta(gladhand.HandshakeMeta{
 			Version: c.d.opts.Version, PID: os.Getpid(), Endpoint: c.d.opts.Place.Endpoint,

@@ -80,8 +80,14 @@ func TestGrep(t *testing.T) {
 		})
 	}
 	for _, bad := range []map[string]any{
-		{"pattern": "("}, {"pattern": ""}, {"pattern": "a\nb"}, {"pattern": "x", "mode": "all"}, {"pattern": "x", "glob": "["},
-		{"pattern": "x", "context": 21}, {"pattern": strings.Repeat("x", maxPattern+1)}, {"pattern": "x", "glob": "/etc/*"},
+		{"pattern": "("},
+		{"pattern": ""},
+		{"pattern": "a\nb"},
+		{"pattern": "x", "mode": "all"},
+		{"pattern": "x", "glob": "["},
+		{"pattern": "x", "context": 21},
+		{"pattern": strings.Repeat("x", maxPattern+1)},
+		{"pattern": "x", "glob": "/etc/*"},
 	} {
 		if _, err := e.prepare(t, "grep", bad); err == nil {
 			t.Errorf("%.60v was accepted", bad)

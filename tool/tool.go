@@ -162,8 +162,17 @@ type Image struct {
 // Builtin are the tools that need nothing but a workspace and a turn.
 func Builtin() []Tool {
 	return []Tool{
-		readFile{}, listDir{}, glob{}, grep{}, editFile{}, writeFile{},
-		runCommand{}, commandOutput{}, commandKill{}, updatePlan{}, askUser{},
+		readFile{},
+		listDir{},
+		glob{},
+		grep{},
+		editFile{},
+		writeFile{},
+		runCommand{},
+		commandOutput{},
+		commandKill{},
+		updatePlan{},
+		askUser{},
 	}
 }
 

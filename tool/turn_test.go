@@ -43,8 +43,11 @@ func TestUpdatePlan(t *testing.T) {
 	e.must(t, "update_plan", map[string]any{"entries": full})
 	e.must(t, "update_plan", map[string]any{"entries": []any{map[string]any{"content": strings.Repeat("x", maxPlanEntry)}}})
 	for _, bad := range []any{
-		append(full, entry), []any{map[string]any{"content": ""}}, []any{map[string]any{"content": "x", "status": "cancelled"}},
-		[]any{map[string]any{"content": "x", "priority": "urgent"}}, []any{map[string]any{"content": strings.Repeat("x", maxPlanEntry+1)}},
+		append(full, entry),
+		[]any{map[string]any{"content": ""}},
+		[]any{map[string]any{"content": "x", "status": "cancelled"}},
+		[]any{map[string]any{"content": "x", "priority": "urgent"}},
+		[]any{map[string]any{"content": strings.Repeat("x", maxPlanEntry+1)}},
 	} {
 		if _, err := e.prepare(t, "update_plan", map[string]any{"entries": bad}); err == nil {
 			t.Errorf("%.60v was accepted", bad)
@@ -71,8 +74,12 @@ func TestAskUser(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, bad := range []map[string]any{
-		{"question": " "}, {"question": "x", "options": []string{"a"}}, {"question": "x", "options": []string{"a", "a"}}, {"question": "x", "options": []string{"a", ""}},
-		{"question": strings.Repeat("x", maxQuestion+1)}, {"question": "x", "options": make([]string, maxOptions+1)},
+		{"question": " "},
+		{"question": "x", "options": []string{"a"}},
+		{"question": "x", "options": []string{"a", "a"}},
+		{"question": "x", "options": []string{"a", ""}},
+		{"question": strings.Repeat("x", maxQuestion+1)},
+		{"question": "x", "options": make([]string, maxOptions+1)},
 	} {
 		if _, err := e.prepare(t, "ask_user", bad); err == nil {
 			t.Errorf("%.60v was accepted", bad)

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,13 +19,18 @@ import (
 const (
 	maxRunning = 8  // at once
 	maxKept    = 32 // with those that have ended, whose output can still be read
-	// endPatience is how long Close waits for commands that do not end.
-	endPatience = 5 * time.Second
+	// jobOutput is how many bytes of output one of them keeps until they are read, head
+	// and tail; with its room to grow an [Output] takes half as much again.
+	jobOutput = 160 << 10
+	// endPatience is how long command_kill and Close wait for what was told to end:
+	// longer than the sandbox takes from asking to giving up.
+	endPatience = 7 * time.Second
 )
 
 // Background keeps the commands that a session runs in the background. They belong to
-// the session: they go on when a turn ends or is cancelled, and end with
-// command_kill, or when Close is called. It is safe for concurrent use.
+// the session: they go on when a turn ends or is cancelled and however long nothing
+// happens, and end with command_kill, or when Close is called. It is safe for
+// concurrent use.
 type Background struct {
 	dir string // takes whole outputs
 
@@ -35,21 +41,29 @@ type Background struct {
 
 // job is one command.
 type job struct {
-	id   string
-	line string
-	out  *Output
-	stop context.CancelCauseFunc
-	done chan struct{} // closed when it has ended
+	id    string
+	line  string
+	begun time.Time
+	stop  context.CancelCauseFunc
+	done  chan struct{} // closed when it has ended
 
 	// What follows is set before done is closed.
-	exit sandbox.Exit
-	err  error
+	exit  sandbox.Exit
+	err   error
+	ended time.Time
 
-	mu   sync.Mutex
-	read int64 // how much of the output was given already
+	mu    sync.Mutex
+	fresh *Output       // what was printed since the last look
+	whole *Output       // keeps nothing but the file of all that was printed
+	news  chan struct{} // closed when something is printed
+	told  bool          // the model knows the file
 }
 
-var errKilled = errors.New("command_kill")
+// The reasons for which a command is ended.
+var (
+	errKilled = errors.New("command_kill")
+	errClosed = errors.New("the end of the session")
+)
 
 // NewBackground keeps the whole output of commands that print very much in dir.
 func NewBackground(dir string) *Background { return &Background{dir: dir} }
@@ -73,20 +87,75 @@ func (b *Background) start(c sandbox.Command) (*job, error) {
 	}
 	b.forget()
 	ctx, stop := context.WithCancelCause(context.Background())
-	j := &job{id: "bg_" + strings.ToLower(rand.Text()), line: c.Line, out: NewOutput(MaxResult, b.dir), stop: stop, done: make(chan struct{})}
+	j := &job{
+		id: "bg_" + strings.ToLower(rand.Text()), line: c.Line, begun: time.Now(), stop: stop, done: make(chan struct{}),
+		fresh: NewOutput(jobOutput, ""), whole: NewOutput(0, b.dir), news: make(chan struct{}),
+	}
 	b.jobs = append(b.jobs, j)
 	go func() {
 		defer close(j.done)
 		defer stop(nil)
-		stdout, stderr := &decoder{to: j.out}, &decoder{to: j.out}
+		stdout, stderr := &decoder{to: j}, &decoder{to: j}
 		c.Stdout, c.Stderr, c.Timeout = stdout, stderr, 0
 		j.exit, j.err = sandbox.Run(ctx, c)
-		_, _, _ = stdout.Close(), stderr.Close(), j.out.Close()
-		if errors.Is(j.err, errKilled) {
+		_, _, _ = stdout.Close(), stderr.Close(), j.whole.Close()
+		if cause := context.Cause(ctx); cause != nil && errors.Is(j.err, cause) {
 			j.err = nil
+			j.exit.Killed = cause.Error()
 		}
+		j.ended = time.Now()
 	}()
 	return j, nil
+}
+
+// Write takes what the command prints, from both of its outputs.
+func (j *job) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, _ = j.whole.Write(p)
+	_, _ = j.fresh.Write(p)
+	select {
+	case <-j.news:
+	default:
+		close(j.news)
+	}
+	return len(p), nil
+}
+
+// take gives what was printed since it was called last.
+func (j *job) take() (fresh *Output, total int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	fresh, total = j.fresh, j.whole.Total()
+	if fresh.Total() > 0 {
+		j.fresh, j.news = NewOutput(jobOutput, ""), make(chan struct{})
+	}
+	return fresh, total
+}
+
+// forget removes the file of a command that has ended, when nobody was told of it.
+func (j *job) forget() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if file := j.whole.File(); file != "" && !j.told {
+		_ = os.Remove(file)
+	}
+}
+
+// file is where all that was printed is, as it will be told to the model.
+func (j *job) file() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	file := j.whole.File()
+	j.told = j.told || file != ""
+	return file
+}
+
+// printed is closed as soon as there is something to take.
+func (j *job) printed() <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.news
 }
 
 // forget makes room for another one; b.mu is held.
@@ -96,6 +165,7 @@ func (b *Background) forget() {
 			i++
 			continue
 		}
+		b.jobs[i].forget()
 		b.jobs = slices.Delete(b.jobs, i, i+1)
 	}
 }
@@ -124,14 +194,14 @@ func (b *Background) list() string {
 	return strings.Join(all, ", ")
 }
 
-// Close ends every command that still runs and waits for that, at most 5 s.
+// Close ends every command that still runs and waits for that, at most 7 s.
 func (b *Background) Close() error {
 	b.mu.Lock()
 	b.closed = true
 	jobs := slices.Clone(b.jobs)
 	b.mu.Unlock()
 	for _, j := range jobs {
-		j.stop(errKilled)
+		j.stop(errClosed)
 	}
 	patience := time.NewTimer(endPatience)
 	defer patience.Stop()
@@ -141,6 +211,7 @@ func (b *Background) Close() error {
 		case <-patience.C:
 			return fmt.Errorf("the command %q does not end", oneLine(j.line, 60))
 		}
+		j.forget()
 	}
 	return nil
 }
@@ -155,17 +226,34 @@ func (j *job) running() bool {
 }
 
 // state says in a few words how far the command is.
-func (j *job) state() string {
-	if j.running() {
-		return "running"
+func (j *job) state(running bool) string {
+	if running {
+		return "running for " + seconds(time.Since(j.begun))
 	}
+	var s string
 	switch {
 	case j.err != nil:
 		return "failed: " + j.err.Error()
+	case j.exit.Killed != "" && j.exit.Signal != "":
+		s = fmt.Sprintf("ended by %s (signal: %s)", j.exit.Killed, j.exit.Signal)
 	case j.exit.Killed != "":
-		return "ended by command_kill"
+		s = fmt.Sprintf("ended by %s (exit status %d)", j.exit.Killed, j.exit.Code)
 	case j.exit.Signal != "":
-		return "ended by signal: " + j.exit.Signal
+		s = "ended by signal: " + j.exit.Signal
+	default:
+		s = fmt.Sprintf("ended with exit status %d", j.exit.Code)
 	}
-	return fmt.Sprintf("ended with exit status %d", j.exit.Code)
+	s += " after " + seconds(j.ended.Sub(j.begun))
+	if left := leftBehind(j.exit); left != "" {
+		s += "; " + left
+	}
+	return s
+}
+
+// seconds is a time that a model can read: 0.3s, 42s, 1h2m3s.
+func seconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
 }

@@ -43,7 +43,7 @@ func (t commandKill) Prepare(_ context.Context, env *Env, args json.RawMessage) 
 		Digest: func() (string, error) { return digest("command_kill", j.id), nil },
 		Run: func(ctx context.Context, _ *Output) (Result, error) {
 			if !j.running() {
-				return Result{Text: fmt.Sprintf("[%s: it had ended before: %s]", j.id, j.state())}, nil
+				return Result{Text: fmt.Sprintf("[%s: it had ended before: %s]", j.id, j.state(false))}, nil
 			}
 			j.stop(errKilled)
 			patience := time.NewTimer(endPatience)

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -46,9 +47,10 @@ func (t commandOutput) Prepare(_ context.Context, env *Env, args json.RawMessage
 		return nil, err
 	}
 	return &Call{
-		Title:  "Output of " + oneLine(j.line, 80),
-		Action: gladhand.Action{Tool: "command_output", Effect: gladhand.EffectNone},
-		Digest: func() (string, error) { return digest("command_output", j.id), nil },
+		Title:    "Output of " + oneLine(j.line, 80),
+		Action:   gladhand.Action{Tool: "command_output", Effect: gladhand.EffectNone},
+		Parallel: true,
+		Digest:   func() (string, error) { return digest("command_output", j.id), nil },
 		Run: func(ctx context.Context, _ *Output) (Result, error) {
 			return j.look(ctx, time.Duration(a.Wait)*time.Second)
 		},
@@ -59,7 +61,7 @@ func (t commandOutput) Prepare(_ context.Context, env *Env, args json.RawMessage
 func (e *Env) job(id string) (*job, error) {
 	switch {
 	case id == "":
-		return nil, fmt.Errorf(`argument "id" is missing; run_command with background gives it`)
+		return nil, errors.New(`argument "id" is missing; run_command with background gives it`)
 	case e.Background == nil:
 		return nil, errNoBackground
 	}
@@ -72,53 +74,52 @@ type jobResult struct {
 	Running  bool   `json:"running"`
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Bytes    int64  `json:"bytes"`
-	File     string `json:"file,omitempty"`
+	// File has the whole output when some of it is left out here.
+	File string `json:"file,omitempty"`
 }
 
 // look gives what the command printed since the last look, and how far it is. It
 // waits for something new, at most as long as told.
 func (j *job) look(ctx context.Context, wait time.Duration) (Result, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if wait > 0 {
 		limit := time.NewTimer(wait)
 		defer limit.Stop()
-		for j.running() && j.out.Total() == j.read {
-			select {
-			case <-j.out.Changed():
-				continue
-			case <-j.done:
-			case <-limit.C:
-			case <-ctx.Done():
-				return Result{}, ctx.Err()
-			}
-			break
+		select {
+		case <-j.printed():
+		case <-j.done:
+		case <-limit.C:
+		case <-ctx.Done():
+			return Result{}, ctx.Err()
 		}
 	}
 	running := j.running() // before the text: what it printed last is then in it
-	text, total := j.out.Since(j.read, MaxResult-1024)
-	from := j.read
-	j.read = total
-	r := jobResult{ID: j.id, Running: running, Bytes: total, File: j.out.File()}
-	notes := []string{j.state()}
-	if running {
-		notes[0] = "running"
-	} else {
+	state := j.state(running)
+	fresh, total := j.take()
+	r := jobResult{ID: j.id, Running: running, Bytes: total}
+	notes := []string{state}
+	if !running && j.err == nil {
 		r.ExitCode = &j.exit.Code
 	}
-	switch {
+	switch n := fresh.Total(); {
 	case total == 0:
 		notes = append(notes, "no output")
-	case text == "":
+	case n == 0:
 		notes = append(notes, "nothing new")
-	case from > 0:
+	case n < total:
 		notes = append(notes, "what came since the last look")
 	}
-	if r.File != "" {
-		notes = append(notes, fmt.Sprintf("%d bytes in all, kept in %s", total, r.File))
+	if fresh.Total() > jobOutput {
+		if r.File = j.file(); r.File != "" {
+			notes = append(notes, fmt.Sprintf("%d bytes in all, kept in %s", total, r.File))
+		}
 	}
+	text := fresh.Text(jobOutput)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return Result{Text: text + "[" + j.id + ": " + strings.Join(notes, "; ") + "]", Raw: r}, nil
+	return Result{
+		Text:   text + "[" + j.id + ": " + strings.Join(notes, "; ") + "]",
+		Raw:    r,
+		Failed: !running && j.err != nil, // it could not be started
+	}, nil
 }

@@ -30,8 +30,9 @@ type Output struct {
 	path     string
 }
 
-// NewOutput returns an Output that keeps limit bytes, an even number. With a directory, output
-// beyond the limit is kept whole in a file there (up to 32 MiB).
+// NewOutput returns an Output that keeps limit bytes, an even number. With a directory,
+// output beyond the limit is kept whole in a file there (up to 32 MiB); with limit 0 that
+// is all it keeps.
 func NewOutput(limit int, dir string) *Output {
 	return &Output{limit: limit &^ 1, spillDir: dir, changed: make(chan struct{}, 1)}
 }
@@ -151,25 +152,6 @@ func (o *Output) Text(limit int) string {
 	}
 	tail = tail[max(0, len(tail)-half):]
 	return joinCut(head, tail, o.total)
-}
-
-// Since is what was written behind the first n bytes, at most limit bytes of it and a
-// line that says how much is left out. It also returns how many bytes there are by now.
-func (o *Output) Since(n int64, limit int) (text string, total int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	tailFrom := o.total - int64(len(o.tail))
-	var head []byte
-	if n < int64(len(o.head)) {
-		head = o.head[n:]
-	}
-	tail := o.tail[min(int64(len(o.tail)), max(0, n-tailFrom)):]
-	missing := max(0, tailFrom-max(n, int64(len(o.head))))
-	if missing == 0 {
-		return Cut(string(head)+string(tail), limit), o.total
-	}
-	half := limit / 2
-	return joinCut(head[:min(len(head), half)], tail[max(0, len(tail)-half):], o.total-n), o.total
 }
 
 // Cut shortens s to limit bytes, head and tail, saying how much is left out.

@@ -149,11 +149,8 @@ func runIn(ctx context.Context, c sandbox.Command, out *Output) (Result, error) 
 	if r.Bytes == 0 {
 		notes = append(notes, "no output")
 	}
-	if exit.Ended {
-		notes = append(notes, "processes it left in the background were ended")
-	}
-	if len(exit.Escaped) > 0 {
-		notes = append(notes, fmt.Sprintf("processes that go on on their own: %v", exit.Escaped))
+	if left := leftBehind(exit); left != "" {
+		notes = append(notes, left)
 	}
 	if r.File != "" {
 		notes = append(notes, fmt.Sprintf("%d bytes in all, kept in %s", r.Bytes, r.File))
@@ -167,4 +164,17 @@ func runIn(ctx context.Context, c sandbox.Command, out *Output) (Result, error) 
 		Raw:    r,
 		Failed: exit.Code != 0 || exit.TimedOut,
 	}, nil
+}
+
+// leftBehind says what became of processes that a command left; "" when there were
+// none, or when they were ended together with it.
+func leftBehind(exit sandbox.Exit) string {
+	var notes []string
+	if exit.Ended && exit.Killed == "" {
+		notes = append(notes, "processes it left in the background were ended")
+	}
+	if len(exit.Escaped) > 0 {
+		notes = append(notes, fmt.Sprintf("processes that go on on their own: %v", exit.Escaped))
+	}
+	return strings.Join(notes, "; ")
 }

@@ -301,6 +301,11 @@ func (r *Registry) Default() string {
 func (r *Registry) best() (id string, sure bool) {
 	sure = true
 	for _, p := range r.Providers(false) {
+		// HF_TOKEN and its like are there for other things than talking to models:
+		// whoever wants that says so.
+		if !p.Configured && slices.Contains(p.Variables, p.Key) && !strings.HasSuffix(p.Key, "_API_KEY") {
+			continue
+		}
 		for _, m := range p.Models {
 			if m.Ready && m.Start && !m.NoTools {
 				return m.ID, sure

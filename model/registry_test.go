@@ -201,6 +201,8 @@ func TestRegistryDefault(t *testing.T) {
 		{RegistryOptions{}, both[2:], "deepseek/deepseek-v4-pro"},
 		{RegistryOptions{}, both[3:], "ollama/qwen3:latest"}, // the first that has tools
 		{RegistryOptions{Model: "gpt-5"}, both, "openai/gpt-5"},
+		{RegistryOptions{}, []string{"HF_TOKEN=k", "SCW_SECRET_KEY=k"}, "offline"}, // keys for other things too
+		{RegistryOptions{Providers: map[string]ProviderOptions{"huggingface": {}}}, []string{"HF_TOKEN=k"}, "huggingface/zai-org/GLM-5.2:fireworks-ai"},
 		{RegistryOptions{Model: "nosuch"}, both, "nosuch"},
 		{RegistryOptions{Model: "gpt-5"}, append(both, "GLADHAND_MODEL=offline"), "offline"},
 		{RegistryOptions{Providers: local}, both, "local/m1"}, // the settings are a choice, the environment may be chance

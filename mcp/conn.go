@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 servers of today still ask for roots and sampling
+
 package mcp
 
 import (
@@ -91,6 +93,7 @@ func (p *peer) connect(ctx context.Context, version string, end time.Time) (*con
 	client := sdk.NewClient(&sdk.Implementation{Name: "gladhand", Version: p.set.o.Version}, &sdk.ClientOptions{
 		Logger:                 slog.New(slog.DiscardHandler),
 		Capabilities:           &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
+		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true}, // one permission, one call
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.gate.handled() },
 	})
 	client.AddRoots(&sdk.Root{URI: fileURI(p.set.o.Dir), Name: filepath.Base(p.set.o.Dir)})

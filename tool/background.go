@@ -48,9 +48,8 @@ type job struct {
 	done  chan struct{} // closed when it has ended
 
 	// What follows is set before done is closed.
-	exit  sandbox.Exit
-	err   error
-	ended time.Time
+	exit sandbox.Exit
+	err  error
 
 	mu    sync.Mutex
 	fresh *Output       // what was printed since the last look
@@ -103,7 +102,6 @@ func (b *Background) start(c sandbox.Command) (*job, error) {
 			j.err = nil
 			j.exit.Killed = cause.Error()
 		}
-		j.ended = time.Now()
 	}()
 	return j, nil
 }
@@ -228,7 +226,7 @@ func (j *job) running() bool {
 // state says in a few words how far the command is.
 func (j *job) state(running bool) string {
 	if running {
-		return "running for " + seconds(time.Since(j.begun))
+		return fmt.Sprintf("running; started %s ago", seconds(time.Since(j.begun)))
 	}
 	var s string
 	switch {
@@ -243,7 +241,6 @@ func (j *job) state(running bool) string {
 	default:
 		s = fmt.Sprintf("ended with exit status %d", j.exit.Code)
 	}
-	s += " after " + seconds(j.ended.Sub(j.begun))
 	if left := leftBehind(j.exit); left != "" {
 		s += "; " + left
 	}

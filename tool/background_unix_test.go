@@ -59,7 +59,7 @@ func TestBackground(t *testing.T) {
 	if text := r.Text + e.must(t, "command_output", map[string]any{"id": id}).Text; !strings.Contains(text, "begun\n") || !strings.Contains(text, "running") {
 		t.Errorf("%q", text)
 	}
-	if got := e.must(t, "command_output", map[string]any{"id": id}).Text; !regexp.MustCompile(`^\[` + id + `: running for [0-9.]+s; nothing new\]$`).MatchString(got) {
+	if got := e.must(t, "command_output", map[string]any{"id": id}).Text; !regexp.MustCompile(`^\[` + id + `: running; started [0-9.]+s ago; nothing new\]$`).MatchString(got) {
 		t.Errorf("%q", got)
 	}
 	gate, err := os.OpenFile(e.Cwd+"/gate", os.O_WRONLY, 0)
@@ -104,7 +104,7 @@ func TestBackgroundKill(t *testing.T) {
 	if _, err := fmt.Sscanf(text[strings.Index(text, "child="):], "child=%d", &child); err != nil {
 		t.Fatal(text, err)
 	}
-	if got := e.must(t, "command_kill", map[string]any{"id": id}).Text; !strings.Contains(got, "ended by command_kill (signal: killed) after ") {
+	if got := e.must(t, "command_kill", map[string]any{"id": id}).Text; !strings.Contains(got, "ended by command_kill (signal: killed)") {
 		t.Errorf("%q", got)
 	}
 	for until := time.Now().Add(10 * time.Second); syscall.Kill(child, 0) == nil; {
@@ -286,12 +286,12 @@ func TestCommandOutputWaits(t *testing.T) {
 	}
 	news := look(t.Context())
 	fmt.Fprintln(gate, "hello")
-	if r := <-news; !strings.HasPrefix(r.Text, "hello\n["+id+": running for ") || r.Raw.(jobResult).ExitCode != nil {
+	if r := <-news; !strings.HasPrefix(r.Text, "hello\n["+id+": running; started ") || r.Raw.(jobResult).ExitCode != nil {
 		t.Errorf("news: %+v", r)
 	}
 	end := look(t.Context())
 	gate.Close()
-	if r := <-end; !strings.HasPrefix(r.Text, "["+id+": ended with exit status 7 after ") || *r.Raw.(jobResult).ExitCode != 7 || r.Failed {
+	if r := <-end; !strings.HasPrefix(r.Text, "["+id+": ended with exit status 7") || *r.Raw.(jobResult).ExitCode != 7 || r.Failed {
 		t.Errorf("end: %+v", r)
 	}
 	for _, bad := range []any{map[string]any{"id": id, "wait_seconds": 61}, map[string]any{"id": id, "wait_seconds": -1}, map[string]any{}} {

@@ -21,6 +21,9 @@ var (
 	lineFanout   = budget{"updates to 256 clients", "× in turn", 8, 14, true}
 	lineToken    = budget{"model's first token to an update", "µs", 200, 0, false}
 	lineStep     = budget{"a step of the loop, without the model", "ms", 2, 0, false}
+	lineGrep     = budget{"grep over 100,000 files", "× ripgrep", 1.5, 0, false}
+	lineEdit     = budget{"edit_file on 10 MB", "ms", 50, 0, false}
+	lineYes      = budget{"kept of a flood of output", "MB", 2, 0, false}
 	linePrompt   = budget{"prompt stored, above a bare commit", "× echo", 5, 0, false}
 	lineSessions = budget{"128 sessions at once", "× one", 8, 12, true}
 	lineAttach   = budget{"attach at 1,000,000 events, above 10", "ms", 5, 0, false}

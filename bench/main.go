@@ -64,6 +64,9 @@ var groups = []group{
 	{"ls", (*bench).list},
 	{"memory", (*bench).memory},
 	{"loop", (*bench).loop},
+	{"grep", (*bench).search},
+	{"edit", (*bench).edit},
+	{"yes", (*bench).yes},
 }
 
 func groupNames() []string {

@@ -4,10 +4,14 @@ package tool
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -26,6 +30,8 @@ func TestRunCommand(t *testing.T) {
 		{"nothing to read", "cat", "[exit status 0; no output]", false},
 		{"not UTF-8", `printf 'a\377b'`, "a\uFFFDb\n[exit status 0]", false},
 		{"left behind", "sleep 60 & echo done", "done\n[exit status 0; processes it left in the background were ended]", false}, // R075
+		{"left behind, printing", "(yes > /dev/null; true) & echo done", "done\n[exit status 0; processes it left in the background were ended]", false},
+		{"left behind, nothing held", "sleep 60 > /dev/null 2>&1 & echo done", "done\n[exit status 0; processes it left in the background were ended]", false}, // R078
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := testEnv(t)
@@ -97,6 +103,81 @@ func TestFlood(t *testing.T) {
 	}
 	if raw.Bytes <= MaxResult {
 		t.Errorf("only %d bytes came", raw.Bytes)
+	}
+}
+
+// R075, R078: who left the group and holds the output does not hold the call; it is
+// named, since nobody ends it.
+func TestRunCommandEscaped(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("pids are found on Linux alone")
+	}
+	e := testEnv(t)
+	r := e.must(t, "run_command", map[string]string{"command": "setsid sh -c 'echo $$ > pid; exec sleep 60' & until [ -s pid ]; do :; done; echo done"})
+	pid, err := strconv.Atoi(strings.TrimSpace(e.get(t, "pid")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	if want := fmt.Sprintf("done\n[exit status 0; processes that go on on their own: [%d]]", pid); r.Text != want {
+		t.Errorf("got %q, want %q", r.Text, want)
+	}
+	if syscall.Kill(pid, 0) != nil {
+		t.Error("it was ended, and the result says that it goes on")
+	}
+}
+
+// R077: what prints for ever and was left behind does not hold the call, and what it
+// printed meanwhile is bounded.
+func TestRunCommandLeavesFlood(t *testing.T) {
+	e := testEnv(t)
+	r := e.must(t, "run_command", map[string]any{"command": "yes & echo ok; exit 0", "timeout_seconds": 60})
+	if raw := r.Raw.(commandResult); len(r.Text) > MaxResult || !strings.Contains(r.Text, "were ended") || raw.ExitCode != 0 || raw.TimedOut {
+		t.Errorf("%d bytes, %+v", len(r.Text), raw)
+	}
+}
+
+// R080, R081: both outputs are always read, whatever their lines are.
+func TestRunCommandBothOutputs(t *testing.T) {
+	e := testEnv(t)
+	for name, line := range map[string]string{
+		"8 MB on the one nobody looks at": "head -c 8000000 /dev/zero | tr '\\0' x >&2; echo ready",
+		"a line of 1 MiB":                 "head -c 1048576 /dev/zero | tr '\\0' x >&2; echo ready",
+	} {
+		r := e.must(t, "run_command", map[string]any{"command": line, "timeout_seconds": 60})
+		if !strings.Contains(r.Text, "ready\n") && !strings.Contains(r.Text, "ready[") || r.Raw.(commandResult).TimedOut || !strings.Contains(r.Text, "exit status 0") {
+			t.Errorf("%s: ends with %q", name, r.Text[max(0, len(r.Text)-100):])
+		}
+	}
+}
+
+// R073: what ran is reaped.
+func TestRunCommandReaps(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("read from /proc")
+	}
+	e := testEnv(t)
+	var calls sync.WaitGroup
+	for range 4 {
+		calls.Go(func() {
+			for range 10 {
+				if _, err := e.do(t, "run_command", map[string]string{"command": "exit 0"}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, p := range stats {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			continue
+		}
+		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:])) // state ppid …
+		if len(f) > 1 && f[0] == "Z" && f[1] == strconv.Itoa(os.Getpid()) {
+			t.Errorf("%s is not reaped", p)
+		}
 	}
 }
 

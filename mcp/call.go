@@ -1,12 +1,16 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -87,11 +91,15 @@ func (t served) run(ctx context.Context, e *entry, args json.RawMessage, out *to
 				return tool.Result{}, errors.New("not done: the server was started again and describes this tool in another way now. Look again and repeat the call")
 			}
 			var res *sdk.CallToolResult
-			if res, err = c.call(within, e.name, args, out); err == nil {
+			var unsent bool
+			if res, unsent, err = c.call(within, e.name, args, out); err == nil {
 				t.p.answered()
+				if res.NeedsInput() {
+					return tool.Result{}, fmt.Errorf("the MCP server %q asks for more before it goes on, which is not supported", shown(t.p.cfg.Name))
+				}
 				return t.result(res), nil
 			}
-			if unsent(err) && !again {
+			if unsent && !again {
 				t.p.lost(c)
 				continue
 			}
@@ -107,22 +115,16 @@ func (t served) run(ctx context.Context, e *entry, args json.RawMessage, out *to
 	}
 }
 
-// unsent reports whether a call certainly did not reach the server: it was gone
-// before, or does not know the session any more.
-func unsent(err error) bool {
-	return errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing)
-}
-
 // failure is why a call failed, for the model.
 func (t served) failure(ctx context.Context, c *conn, err error) error {
 	name := shown(t.p.cfg.Name)
 	if wire := answer(err); wire != nil {
-		return fmt.Errorf("the MCP server %q answered with an error: %s", name, tool.Cut(t.p.mask.apply(wire.Message), tool.MaxResult/2))
+		text := cmp.Or(strings.TrimSpace(wire.Message), fmt.Sprintf("code %d", wire.Code))
+		return fmt.Errorf("the MCP server %q answered with an error: %s", name, tool.Cut(t.p.mask.apply(text), tool.MaxResult/2))
 	}
-	// The call fails a moment before the connection is known to have ended.
-	moment := time.NewTimer(t.p.set.t.grace)
-	defer moment.Stop()
-	if c.stdio != nil {
+	if isEnd(err) { // which is known a moment after its calls have failed
+		moment := time.NewTimer(t.p.set.t.grace)
+		defer moment.Stop()
 		select {
 		case <-c.done:
 		case <-ctx.Done():
@@ -135,16 +137,29 @@ func (t served) failure(ctx context.Context, c *conn, err error) error {
 	default:
 	}
 	if c.link != nil {
-		err = c.link.reason(err)
+		if known := c.link.reason(err); known != err {
+			return fmt.Errorf("the call to the MCP server %q failed: %s. Its effect is unknown", name, t.p.mask.line(known.Error()))
+		}
 	}
-	return fmt.Errorf("the call to the MCP server %q failed: %s. Its effect is unknown", name, t.p.mask.line(err.Error()))
+	// What is left are the SDK's words about a result that it cannot decode.
+	t.p.set.o.Log.Warn("an MCP server's answer cannot be used", "server", name, "error", t.p.mask.line(err.Error()))
+	return fmt.Errorf("the MCP server %q answered with what is no valid result. The effect of the call is unknown", name)
 }
 
-// call sends one call and writes its progress to out.
-func (c *conn) call(ctx context.Context, name string, args json.RawMessage, out *tool.Output) (*sdk.CallToolResult, error) {
+// isEnd reports whether an error may be the end of a connection.
+func isEnd(err error) bool {
+	return slices.ContainsFunc([]error{io.EOF, io.ErrClosedPipe, errTooLong, errStray, errAsking}, func(end error) bool { return errors.Is(err, end) })
+}
+
+// call sends one call and writes its progress to out. Unsent says of an error
+// that the call certainly did not reach the server: the connection was gone
+// before, or the server refused it because it does not know the session any more.
+func (c *conn) call(ctx context.Context, name string, args json.RawMessage, out *tool.Output) (res *sdk.CallToolResult, unsent bool, err error) {
 	token := gladhand.NewID()
 	defer c.gate.follow(token, func(line string) { _, _ = out.Write([]byte(line + "\n")) })()
 	params := &sdk.CallToolParams{Name: name, Arguments: args}
 	params.SetProgressToken(token)
-	return c.session.CallTool(ctx, params)
+	var r receipt
+	res, err = c.session.CallTool(context.WithValue(ctx, receiptKey{}, &r), params)
+	return res, errors.Is(err, sdk.ErrConnectionClosed) || r.forgot.Load(), err
 }

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 servers of today still ask for roots and sampling
+
 package mcp
 
 import (
@@ -103,14 +105,14 @@ func child(mode string) {
 		fmt.Println(readInitialize())
 		time.Sleep(time.Hour)
 	case "pages": // a list of tools without an end
-		raw(func(method string, id json.RawMessage) string {
+		raw(func(method string, id json.RawMessage, _ string) string {
 			if method == "tools/list" {
 				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[],"nextCursor":"more"}}`, id)
 			}
 			return ""
 		})
 	case "odd": // lists what cannot be used
-		raw(func(method string, id json.RawMessage) string {
+		raw(func(method string, id json.RawMessage, _ string) string {
 			if method != "tools/list" {
 				return ""
 			}
@@ -125,6 +127,21 @@ func child(mode string) {
 				`{"name":"` + strings.Repeat("long", 40) + `","inputSchema":{"type":"object"}}`,
 			}, ","))
 		})
+	case "hostile": // each tool answers in another wrong way
+		raw(func(method string, id json.RawMessage, name string) string {
+			if method == "tools/list" {
+				var tools []string
+				for i := range hostile {
+					tools = append(tools, fmt.Sprintf(`{"name":"h%d","inputSchema":{"type":"object"}}`, i))
+				}
+				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`, id, strings.Join(tools, ","))
+			}
+			var i int
+			if n, _ := fmt.Sscanf(name, "h%d", &i); n == 1 {
+				return strings.ReplaceAll(hostile[i], "ID", string(id))
+			}
+			return ""
+		})
 	case "many":
 		s := sdk.NewServer(&sdk.Implementation{Name: "many", Version: "1"}, nil)
 		n := 0
@@ -137,7 +154,7 @@ func child(mode string) {
 }
 
 // raw is a server by hand: answer gives the line for a request, "" the usual one.
-func raw(answer func(method string, id json.RawMessage) string) {
+func raw(answer func(method string, id json.RawMessage, name string) string) {
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -147,11 +164,14 @@ func raw(answer func(method string, id json.RawMessage) string) {
 		var m struct {
 			Method string          `json:"method"`
 			ID     json.RawMessage `json:"id"`
+			Params struct {
+				Name string `json:"name"`
+			} `json:"params"`
 		}
 		if json.Unmarshal(line, &m) != nil || m.ID == nil {
 			continue
 		}
-		out := answer(m.Method, m.ID)
+		out := answer(m.Method, m.ID, m.Params.Name)
 		if out == "" && m.Method == "initialize" {
 			out = fmt.Sprintf(initialized, m.ID)
 		}
@@ -159,6 +179,41 @@ func raw(answer func(method string, id json.RawMessage) string) {
 			fmt.Println(out)
 		}
 	}
+}
+
+// hostile are answers to a call, the call's id being ID. None may end our process;
+// the last of each must end the call, one way or another.
+var hostile = []string{
+	`{"jsonrpc":"2.0","id":ID}`,
+	`{"jsonrpc":"2.0","id":ID,"result":null}`,
+	`{"jsonrpc":"2.0","id":ID,"result":[]}`,
+	`{"jsonrpc":"2.0","id":ID,"result":"text"}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":null,"isError":"yes"}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[null]}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"none"}]}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"image","data":"%%%","mimeType":"image/png"}]}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource"}]}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource","resource":null}]}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"tool_result","content":[{"type":"text","text":"x"}]}]}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}],"structuredContent":1e999}}`,
+	"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}}",
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"a"}],"inputRequests":{}}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"inputRequests":{"a":{"method":"elicitation/create","params":{"message":"password?"}}},"resultType":"input_required"}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`,
+	`{"jsonrpc":"2.0","id":ID,"error":null}`,
+	`{"jsonrpc":"2.0","id":ID,"error":{}}`,
+	`{"jsonrpc":"2.0","id":ID,"error":{"code":"x","message":1}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"m"}}`,
+	`{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"m"},"result":{"content":[]}}`,
+	`{"jsonrpc":"1.0","id":ID,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`,
+	`{"jsonrpc":"2.0","id":"ID","result":{}}` + "\n" + `{"jsonrpc":"2.0","id":ID.5,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`,
+	`{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`,
+	`[{"jsonrpc":"2.0","method":"notifications/message"},{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}]`,
+	`[]` + "\n" + `[1]` + "\n" + `null` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`,
+	`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{},"progress":"x"}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/progress"}` +
+		"\n" + `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":7}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"roots/list"}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"roots/list"}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"nonsense"}` +
+		"\n" + `{"jsonrpc":"2.0","id":null,"method":"ping"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"elicitation/create"}` +
+		"\n" + `{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage","params":{"messages":null}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`,
 }
 
 const initialized = `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}}`

@@ -1,13 +1,15 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -123,18 +125,15 @@ func (g *gate) progress(params json.RawMessage) {
 // decode reads one message, or a batch of them, from a line. A line that is
 // neither is an error.
 func decode(line []byte) ([]jsonrpc.Message, error) {
-	var list []json.RawMessage
-	switch {
-	case strings.HasPrefix(strings.TrimSpace(string(line[:min(len(line), 64)])), "["):
+	list := []json.RawMessage{line}
+	if line = bytes.TrimSpace(line); len(line) > 0 && line[0] == '[' {
 		if err := json.Unmarshal(line, &list); err != nil {
 			return nil, err
 		}
-	default:
-		list = []json.RawMessage{line}
 	}
 	out := make([]jsonrpc.Message, 0, len(list))
 	for _, raw := range list {
-		m, err := jsonrpc.DecodeMessage(raw)
+		m, _, err := decodeOne(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -144,4 +143,25 @@ func decode(line []byte) ([]jsonrpc.Message, error) {
 		return nil, errors.New("an empty batch")
 	}
 	return out, nil
+}
+
+// decodeOne reads one message. An answer that the SDK cannot read becomes an
+// error for whoever waits for it; made is true then.
+func decodeOne(raw []byte) (m jsonrpc.Message, made bool, err error) {
+	m, err = jsonrpc.DecodeMessage(raw)
+	if err == nil {
+		return m, false, nil
+	}
+	var w struct {
+		ID     *int64         `json:"id"`
+		Method jsontext.Value `json:"method"`
+	}
+	if jsonv2.Unmarshal(raw, &w) != nil || w.ID == nil || w.Method != nil {
+		return nil, false, err
+	}
+	id, idErr := jsonrpc.MakeID(float64(*w.ID))
+	if idErr != nil {
+		return nil, false, err
+	}
+	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "its answer cannot be read"}}, true, nil
 }

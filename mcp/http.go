@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -48,6 +49,12 @@ type link struct {
 	status int            // of the last request, when it was refused
 	keeper string         // host that gave the session
 }
+
+// receipt says what became of the request of one call; it travels in the call's
+// context, since of the SDK's errors some are about another request.
+type receipt struct{ forgot atomic.Bool }
+
+type receiptKey struct{}
 
 // over is a transport that tells l its connection.
 type over struct {
@@ -187,6 +194,9 @@ func (c *closer) Close() error {
 // answer to a question.
 func (l *link) answered(req *http.Request, resp *http.Response) {
 	if req.Method == http.MethodPost {
+		if r, ok := req.Context().Value(receiptKey{}).(*receipt); ok {
+			r.forgot.Store(resp != nil && resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "")
+		}
 		l.mu.Lock()
 		l.status = 0
 		if resp != nil && resp.StatusCode >= 400 {
@@ -317,9 +327,12 @@ func (e *events) pass(v event) ([]byte, error) {
 		if len(v.data) == 0 {
 			break
 		}
-		m, err := jsonrpc.DecodeMessage(v.data)
+		m, made, err := decodeOne(v.data)
+		if err == nil && made {
+			v.data, err = jsonrpc.EncodeMessage(m)
+		}
 		if err != nil {
-			v.data = nil // a stray line, like one on standard output
+			v.data = nil // passed over, like a stray line on standard output
 			break
 		}
 		ok, err := e.link.gate.pass(m)

@@ -66,6 +66,7 @@ func at(url string) Server {
 }
 
 func TestHTTP(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]*sdk.StreamableHTTPOptions{"streams": nil, "json": {JSONResponse: true}, "stateless": {Stateless: true}} {
 		t.Run(name, func(t *testing.T) {
 			w := serveHTTP(t, o, nil)
@@ -106,6 +107,7 @@ func TestHTTP(t *testing.T) {
 }
 
 func TestHTTPCancel(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]*sdk.StreamableHTTPOptions{"streams": nil, "json": {JSONResponse: true}} {
 		t.Run(name, func(t *testing.T) {
 			var calls, cancelled atomic.Int64
@@ -143,6 +145,7 @@ func TestHTTPCancel(t *testing.T) {
 
 // Headers go to the host they are for.
 func TestRedirect(t *testing.T) {
+	t.Parallel()
 	other := serveHTTP(t, nil, nil)
 	w := serveHTTP(t, nil, func(rw http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(rw, r, other.URL, http.StatusTemporaryRedirect)
@@ -162,6 +165,7 @@ func TestRedirect(t *testing.T) {
 
 // What servers on the net may do instead of answering.
 func TestHTTPThatFails(t *testing.T) {
+	t.Parallel()
 	for want, answer := range map[string]http.HandlerFunc{
 		"401 Unauthorized: check its headers": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) },
 		"it answered 500":                     func(w http.ResponseWriter, _ *http.Request) { http.Error(w, canary, 500) },
@@ -227,6 +231,7 @@ func TestHTTPThatFails(t *testing.T) {
 // A server that does not answer when it is asked for a stream of its own is used
 // without.
 func TestNoStream(t *testing.T) {
+	t.Parallel()
 	w := serveHTTP(t, nil, func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet {
 			<-r.Context().Done()
@@ -240,6 +245,7 @@ func TestNoStream(t *testing.T) {
 // A server that forgot the session is told of it anew, and the call, which it did
 // not take, is made.
 func TestForgottenSession(t *testing.T) {
+	t.Parallel()
 	var forget atomic.Bool
 	w := serveHTTP(t, nil, func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPost && forget.CompareAndSwap(true, false) {
@@ -265,6 +271,7 @@ func TestForgottenSession(t *testing.T) {
 
 // A server that is away for a while: a call says so, a later one works.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	var away atomic.Bool
 	w := serveHTTP(t, nil, func(rw http.ResponseWriter, r *http.Request) bool {
 		if away.Load() {
@@ -285,6 +292,7 @@ func TestAway(t *testing.T) {
 
 // The transport of 2024.
 func TestSSE(t *testing.T) {
+	t.Parallel()
 	m := testServer(nil)
 	h := sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return m }, nil)
 	var mu sync.Mutex

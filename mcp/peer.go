@@ -137,7 +137,9 @@ func (p *peer) try(done chan struct{}, again int) {
 		p.mu.Lock()
 		defer p.free()
 		p.fell(p.mask.line(err.Error()))
-		p.say(fmt.Sprintf("MCP server %q could not be started: %s.%s", shown(p.cfg.Name), p.why, p.hope()))
+		if what := fmt.Sprintf("MCP server %q could not be started: %s.", shown(p.cfg.Name), p.why); p.once(what) {
+			p.say(what + p.hope())
+		}
 	}
 }
 
@@ -222,11 +224,19 @@ func (p *peer) look(c *conn) {
 func (p *peer) take(l listing) {
 	p.tools = l.tools
 	for _, note := range l.notes {
-		if !p.said[note] && len(p.said) < 100 {
-			p.said[note] = true
+		if p.once(note) {
 			p.say(fmt.Sprintf("MCP server %q: %s", shown(p.cfg.Name), note))
 		}
 	}
+}
+
+// once reports whether something is said for the first time; mu is held.
+func (p *peer) once(what string) bool {
+	if p.said[what] || len(p.said) == 100 {
+		return false
+	}
+	p.said[what] = true
+	return true
 }
 
 // lost takes note that a connection has ended.

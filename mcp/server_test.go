@@ -107,6 +107,7 @@ func TestNames(t *testing.T) {
 
 // What a server lists is bounded and cleaned, and what that changes is said.
 func TestListing(t *testing.T) {
+	t.Parallel()
 	s, said := start(t, quick, Options{}, stdioServer(t, "odd", nil))
 	var names []string
 	for _, x := range s.Tools(t.Context()) {
@@ -142,6 +143,7 @@ func TestListing(t *testing.T) {
 
 // At the limits and one beyond.
 func TestHowMany(t *testing.T) {
+	t.Parallel()
 	count := func(name string, n int) Server {
 		s := stdioServer(t, "many", map[string]string{"COUNT": fmt.Sprint(n)})
 		s.Name = name
@@ -190,6 +192,7 @@ func TestReferences(t *testing.T) {
 
 // A session has a limit of servers; what is over it is failed and not started.
 func TestTooManyServers(t *testing.T) {
+	t.Parallel()
 	var all []Server
 	for i := range maxServers + 1 {
 		all = append(all, Server{Name: fmt.Sprint(i), Command: "no-such-program-4711"})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"gladhand"
 	"gladhand/policy"
@@ -51,6 +52,7 @@ func TestCall(t *testing.T) {
 }
 
 func TestResult(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, quick, Options{}, stdioServer(t, "serve", nil))
 	r := must(t, s, "rich", `{}`)
 	want := `a text
@@ -82,6 +84,7 @@ inside
 }
 
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, quick, Options{}, stdioServer(t, "serve", nil))
 	r, out, err := call(t.Context(), t, s, "progress", `{}`)
 	if err != nil || r.Text != "done" {
@@ -111,6 +114,7 @@ func TestFloodOfNotifications(t *testing.T) {
 // What is printed where it does not belong does no harm: on standard output it is
 // passed over, on standard error it is read and forgotten.
 func TestNoise(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"banner", "noisy"} {
 		s, _ := start(t, quick, Options{}, stdioServer(t, mode, nil))
 		if r := must(t, s, "echo", `{"x":1}`); r.Text != `{"x":1}` {
@@ -130,8 +134,9 @@ func TestNoise(t *testing.T) {
 // Servers that misbehave from the start are failed with a text, and none of them
 // keeps the others from working.
 func TestServersThatFail(t *testing.T) {
+	t.Parallel()
 	tm := quick
-	tm.start = 3 * time.Second
+	tm.start = 5 * time.Second
 	good := stdioServer(t, "serve", nil)
 	missing := Server{Name: "missing", Command: "no-such-program-4711"}
 	both := Server{Name: "both", Command: "x", URL: gladhand.NewSecret("http://localhost")}
@@ -144,8 +149,8 @@ func TestServersThatFail(t *testing.T) {
 	want := map[string]string{
 		"garbage": "a message over 4 MiB",
 		"chatter": "no MCP messages",
-		"deaf":    "did not list its tools: it did not answer within 3s",
-		"silent":  "did not answer within 3s",
+		"deaf":    "did not list its tools: it did not answer within 5s",
+		"silent":  "did not answer within 5s",
 		"dead":    "exit status 3: cannot find " + gladhand.Masked,
 		"asking":  "asked more than 64 questions",
 		"missing": `no program "no-such-program-4711"`,
@@ -167,6 +172,7 @@ func TestServersThatFail(t *testing.T) {
 
 // A failed server is tried again with the next prompt.
 func TestSecondTry(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, quick, Options{}, stdioServer(t, "flaky", map[string]string{"MARK": filepath.Join(t.TempDir(), "mark")}))
 	if tools := s.Tools(t.Context()); len(tools) != 0 {
 		t.Fatalf("%d tools at once", len(tools))
@@ -178,6 +184,7 @@ func TestSecondTry(t *testing.T) {
 // One that dies in mid-call is said to, the call is not repeated, and the
 // next one starts it again, three times.
 func TestDeath(t *testing.T) {
+	t.Parallel()
 	s, said := start(t, quick, Options{}, stdioServer(t, "serve", nil))
 	pids := map[string]bool{}
 	for i := range 1 + maxRestarts {
@@ -205,6 +212,7 @@ func TestDeath(t *testing.T) {
 
 // A message that is too long ends the server, with a text.
 func TestTooLong(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, quick, Options{}, stdioServer(t, "serve", nil))
 	_, _, err := call(t.Context(), t, s, "huge", fmt.Sprintf(`{"N":%d}`, 5<<20))
 	if err == nil || !strings.Contains(err.Error(), "a message over 4 MiB") {
@@ -215,6 +223,7 @@ func TestTooLong(t *testing.T) {
 
 // Cancelling returns at once, whether the server heeds it or not, and tells it.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, quick, Options{}, stdioServer(t, "serve", nil))
 	for _, name := range []string{"hang", "ignore"} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -240,6 +249,7 @@ func TestCancel(t *testing.T) {
 // A server that takes no more input holds nothing up: neither calls that are
 // cancelled or late, nor the end.
 func TestDeaf(t *testing.T) {
+	t.Parallel()
 	cfg := stdioServer(t, "serve", nil)
 	s, _ := start(t, quick, Options{}, cfg)
 	must(t, s, "echo", `{}`)
@@ -261,6 +271,7 @@ func TestDeaf(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	cfg := stdioServer(t, "serve", nil)
 	cfg.Timeout = 100 * time.Millisecond
 	s, _ := start(t, quick, Options{}, cfg)
@@ -276,6 +287,7 @@ func TestTimeout(t *testing.T) {
 
 // A server that speaks only the newest protocol is spoken to.
 func TestNewest(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, quick, Options{}, stdioServer(t, "newest", nil))
 	if r := must(t, s, "echo", `{}`); r.Text != "{}" {
 		t.Error(r)
@@ -299,6 +311,7 @@ func has(s *Set, name string) bool {
 // A list that changes is read again; a tool that is gone is not called, nor one
 // that is not what was allowed.
 func TestListChanged(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, quick, Options{}, stdioServer(t, "serve", nil))
 	echo := find(t, s, "echo")
 	c, err := echo.Prepare(t.Context(), &tool.Env{}, nil)
@@ -323,6 +336,7 @@ func TestListChanged(t *testing.T) {
 
 // What is asked: everything, bound to the server as it is started.
 func TestAction(t *testing.T) {
+	t.Parallel()
 	other := stdioServer(t, "serve", nil)
 	other.Args = []string{"other"}
 	s, _ := start(t, quick, Options{}, stdioServer(t, "serve", nil), other)
@@ -361,5 +375,27 @@ func TestAction(t *testing.T) {
 		if _, err := find(t, s, "echo").Prepare(t.Context(), &tool.Env{}, []byte(bad)); err == nil {
 			t.Errorf("%s was taken", bad)
 		}
+	}
+}
+
+// Whatever a server answers, the process lives, the call ends, and what comes of
+// it is valid.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	cfg := stdioServer(t, "hostile", nil)
+	cfg.Timeout = 3 * time.Second
+	s, said := start(t, quick, Options{}, cfg)
+	for i := range hostile {
+		r, _, err := call(t.Context(), t, s, fmt.Sprintf("h%d", i), `{}`)
+		if err != nil && strings.Contains(err.Error(), "did not answer") {
+			t.Errorf("%d: %.100s hung", i, hostile[i])
+		}
+		if !utf8.ValidString(r.Text) || err == nil && r.Text == "" {
+			t.Errorf("%d gave %q", i, r.Text)
+		}
+		t.Logf("%d %.100s: %.60q, %v", i, hostile[i], r.Text, err)
+	}
+	if st := s.Status()[0]; st.State != Ready {
+		t.Errorf("%+v\n%s", st, said.text())
 	}
 }

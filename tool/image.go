@@ -72,35 +72,26 @@ func imageMIME(head []byte) string {
 	return ""
 }
 
-// size is how many pixels the image has each way.
+// size is how many pixels the image has each way. An image that ends too early, or is
+// damaged, is an error.
 func (i *Image) size() (w, h int, err error) {
-	if i.MIME == "image/webp" {
+	var check func([]byte) error
+	switch i.MIME {
+	case "image/webp":
 		return webpSize(i.Data)
+	case "image/png":
+		check = checkPNG
+	case "image/jpeg":
+		check = checkJPEG
+	case "image/gif":
+		check = checkGIF
 	}
 	c, _, err := image.DecodeConfig(bytes.NewReader(i.Data))
+	if err == nil {
+		err = check(i.Data)
+	}
+	if err == nil && (c.Width == 0 || c.Height == 0) {
+		err = errNoImage
+	}
 	return c.Width, c.Height, err
-}
-
-// webpSize reads the size out of the first chunk: VP8, VP8L or VP8X.
-func webpSize(b []byte) (w, h int, err error) {
-	if len(b) < 30 {
-		return 0, 0, io.ErrUnexpectedEOF
-	}
-	le := func(i, n int) int {
-		v := 0
-		for k := n - 1; k >= 0; k-- {
-			v = v<<8 | int(b[i+k])
-		}
-		return v
-	}
-	switch string(b[12:16]) {
-	case "VP8 ":
-		return le(26, 2) & 0x3fff, le(28, 2) & 0x3fff, nil
-	case "VP8L":
-		v := le(21, 4)
-		return v&0x3fff + 1, v>>14&0x3fff + 1, nil
-	case "VP8X":
-		return le(24, 3) + 1, le(27, 3) + 1, nil
-	}
-	return 0, 0, fmt.Errorf("no image in it")
 }

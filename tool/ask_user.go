@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -17,6 +18,7 @@ const (
 	maxQuestion = 4 << 10 // bytes
 	maxOptions  = 20
 	maxOption   = 200 // bytes
+	maxAnswer   = 64 << 10
 )
 
 //go:embed ask_user.md
@@ -62,18 +64,27 @@ func (t askUser) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Ca
 			if err != nil {
 				return Result{}, err
 			}
-			if len(content) == 0 {
-				return Result{Text: reason, Failed: true}, nil
-			}
-			var answer struct {
-				Answer string `json:"answer"`
-			}
-			if err := json.Unmarshal(content, &answer); err != nil || answer.Answer == "" {
-				return Result{Text: Cut(string(content), MaxResult)}, nil
-			}
-			return Result{Text: Cut(answer.Answer, MaxResult)}, nil
+			return answered(content, reason), nil
 		},
 	}, nil
+}
+
+// answered is what the model is told. A client may send anything.
+func answered(content json.RawMessage, reason string) Result {
+	if len(content) == 0 {
+		return Result{Text: cmp.Or(reason, "There was no answer."), Failed: true}
+	}
+	var answer struct {
+		Answer *string `json:"answer"`
+	}
+	switch err := json.Unmarshal(content, &answer); {
+	case err != nil || answer.Answer == nil: // no field of ours
+		return Result{Text: "The answer is not of the form that was asked for: " + Cut(clean(content), maxAnswer)}
+	case strings.TrimSpace(*answer.Answer) == "":
+		return Result{Text: "The answer is empty."}
+	}
+	// It may be none of the options, where a client lets people write what they like.
+	return Result{Text: Cut(clean([]byte(*answer.Answer)), maxAnswer)}
 }
 
 func (a *askUserArgs) check() error {

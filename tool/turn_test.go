@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"gladhand"
+	"gladhand/acp"
+	"gladhand/acp/acptest"
 )
 
 // people are a turn with somebody there.
@@ -35,6 +39,10 @@ func TestUpdatePlan(t *testing.T) {
 	r := e.must(t, "update_plan", map[string]any{"entries": []any{entry, map[string]any{"content": "do", "status": "completed", "priority": "high"}}})
 	if r.Text != "The plan is shown: 1 of 2 done." || len(p.plan) != 2 || p.plan[0] != (PlanEntry{"look", "medium", "pending"}) {
 		t.Errorf("%q, %+v", r.Text, p.plan)
+	}
+	working := map[string]any{"content": "do", "status": "in_progress"}
+	if r := e.must(t, "update_plan", map[string]any{"entries": []any{working, working}}); !strings.Contains(r.Text, "2 steps are in progress") || len(p.plan) != 2 {
+		t.Errorf("%q", r.Text) // it is advice, not an error
 	}
 	full := make([]any, maxPlan)
 	for i := range full {
@@ -68,6 +76,29 @@ func TestAskUser(t *testing.T) {
 	const want = `{"message":"Which?","mode":"form","requestedSchema":{"properties":{"answer":{"enum":["red","blue"],"title":"Answer","type":"string"}},"required":["answer"],"type":"object"}}`
 	if string(p.form) != want {
 		t.Errorf("the form is %s", p.form)
+	}
+	for answer, want := range map[string]string{
+		`{"answer":"green"}`: "green", `{"answer":" "}`: "The answer is empty.",
+		`{"answer":3}`: `The answer is not of the form that was asked for: {"answer":3}`, `{}`: "The answer is not of the form that was asked for: {}",
+		`{"answer":"red","more":1}`: "red",
+	} {
+		p.answer = json.RawMessage(answer)
+		if r := e.must(t, "ask_user", map[string]any{"question": "Which?", "options": []string{"red", "blue"}}); r.Text != want || r.Failed {
+			t.Errorf("%s: %+v", answer, r)
+		}
+	}
+	p.answer = json.RawMessage(`{"answer":"whatever\nI like"}`)
+	if r := e.must(t, "ask_user", map[string]any{"question": "Which?"}); r.Text != "whatever\nI like" {
+		t.Errorf("%+v", r)
+	}
+	// The protocol's own schemas judge the form.
+	for v := 1; v <= 2; v++ {
+		for _, a := range []askUserArgs{{Question: "Which?"}, {Question: "W\"ch?\n", Options: []string{"red", "blü\"e"}}} {
+			k := acptest.New(v)
+			params := acp.ElicitationParams(gladhand.Ask{ID: "a", Session: "s1", Elicitation: a.form()})
+			k.Check(t, acptest.Agent, []byte(`{"jsonrpc":"2.0","id":"gh-1","method":"elicitation/create","params":`+string(params)+`}`))
+			k.Check(t, acptest.Client, []byte(`{"jsonrpc":"2.0","id":"gh-1","result":{"action":"accept","content":{"answer":"red"}}}`))
+		}
 	}
 	p.answer, p.reason = nil, "Nobody is there who could answer."
 	if r, err := e.do(t, "ask_user", map[string]any{"question": "Which?"}); err != nil || !r.Failed || r.Text != p.reason {

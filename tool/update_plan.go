@@ -42,14 +42,17 @@ func (t updatePlan) Prepare(_ context.Context, env *Env, args json.RawMessage) (
 	if len(a.Entries) > maxPlan {
 		return nil, fmt.Errorf("a plan has at most %d entries, and this has %d", maxPlan, len(a.Entries))
 	}
-	done := 0
+	done, now := 0, 0
 	for i := range a.Entries {
 		e := &a.Entries[i]
 		if err := checkEntry(e, i); err != nil {
 			return nil, err
 		}
-		if e.Status == "completed" {
+		switch e.Status {
+		case "completed":
 			done++
+		case "in_progress":
+			now++
 		}
 	}
 	if env.Turn == nil {
@@ -63,7 +66,11 @@ func (t updatePlan) Prepare(_ context.Context, env *Env, args json.RawMessage) (
 			if err := env.Turn.Plan(ctx, a.Entries); err != nil {
 				return Result{}, err
 			}
-			return Result{Text: fmt.Sprintf("The plan is shown: %d of %d done.", done, len(a.Entries))}, nil
+			text := fmt.Sprintf("The plan is shown: %d of %d done.", done, len(a.Entries))
+			if now > 1 {
+				text += fmt.Sprintf(" %d steps are in progress; people can follow best when it is one.", now)
+			}
+			return Result{Text: text}, nil
 		},
 	}, nil
 }

@@ -43,8 +43,8 @@ var errCancelled = gladhand.Errorf(gladhand.CodeCancelled, "", "the turn was can
 // errMoved says that an answer was given to something that is no longer so.
 var errMoved = errors.New("not done: what this depends on changed after it was shown and before it was allowed. Look again and repeat the call on what is there now")
 
-// announce gives a call its id and shows it as pending.
-func (r *run) announce(ctx context.Context, c model.Call) (call, error) {
+// accept takes in a call of the model's, and gives it its id.
+func (r *run) accept(c model.Call) call {
 	c.ID = "call_" + gladhand.NewID()
 	out := call{Call: c}
 	args := jsontext.Value(c.Args)
@@ -52,7 +52,7 @@ func (r *run) announce(ctx context.Context, c model.Call) (call, error) {
 		args = jsontext.Value("{}")
 	}
 	out.Args = json.RawMessage(args)
-	shown := out.Args
+	out.shown = out.Args
 	switch {
 	case len(args) > maxArgs:
 		out.malformed = fmt.Errorf("the arguments are over %d bytes", maxArgs)
@@ -65,18 +65,57 @@ func (r *run) announce(ctx context.Context, c model.Call) (call, error) {
 		out.malformed = errors.New("the arguments are not a JSON object")
 	}
 	if out.malformed != nil {
-		shown, _ = json.Marshal(map[string]string{"malformed": tool.Cut(string(args), liveLimit)})
+		out.shown, _ = json.Marshal(map[string]string{"malformed": tool.Cut(string(args), liveLimit)})
 		out.Args = json.RawMessage("{}") // what history holds is valid
 	}
-	state := acp.ToolState{ID: c.ID, Name: c.Name, Title: c.Name, Kind: "other", Status: "pending", RawInput: shown}
+	r.talk.call(r.t.ID(), out.Call)
+	return out
+}
+
+// announce shows the calls of a reply as pending. One that is alone is shown when it
+// begins or asks, which is at once, and saves a commit.
+func (r *run) announce(ctx context.Context, calls []call) error {
+	for i := range calls {
+		if len(calls) == 1 {
+			return nil
+		}
+		if err := r.show(ctx, calls[i], r.opening(calls[i])); err != nil {
+			return err
+		}
+		calls[i].announced = true
+	}
+	return nil
+}
+
+// show shows a call, or more of it.
+func (r *run) show(ctx context.Context, c call, state acp.ToolState) error {
+	if c.announced {
+		return r.emit(ctx, acp.ToolUpdate(state))
+	}
+	return r.emit(ctx, acp.ToolCall(state))
+}
+
+// opening is a call as it is shown first; of one that was shown nothing is left to say.
+func (r *run) opening(c call) acp.ToolState {
+	if c.announced {
+		return acp.ToolState{ID: c.ID}
+	}
+	state := acp.ToolState{ID: c.ID, Name: c.Name, Title: c.Name, Kind: "other", Status: "pending", RawInput: c.shown}
 	if t := r.tools[c.Name]; t != nil {
 		state.Kind = t.Spec().Kind
-		if out.malformed == nil {
-			state.Title = t.Title(out.Args)
+		if c.malformed == nil {
+			state.Title = t.Title(c.Args)
 		}
 	}
-	r.talk.call(r.t.ID(), out.Call)
-	return out, r.emit(ctx, acp.ToolCall(state))
+	return state
+}
+
+// begin shows a call that is about to run; it has been committed when begin returns.
+func (r *run) begin(ctx context.Context, c call, p *tool.Call) error {
+	state := r.opening(c)
+	state.Status = "in_progress"
+	r.describe(&state, p)
+	return r.show(ctx, c, state)
 }
 
 // maxParallel is how many calls run side by side.
@@ -85,6 +124,9 @@ const maxParallel = 8
 // performAll takes the calls of one reply to their ends, those that only look side by
 // side, all others one after the other.
 func (r *run) performAll(ctx context.Context, calls []call) error {
+	if err := r.announce(ctx, calls); err != nil {
+		return err
+	}
 	for rest := calls; len(rest) > 0; {
 		side, err := r.sideBySide(ctx, rest)
 		if err != nil {
@@ -140,9 +182,7 @@ func (r *run) sideBySide(ctx context.Context, calls []call) ([]*ready, error) {
 // performSide runs calls side by side; their results are told in their order.
 func (r *run) performSide(ctx context.Context, side []*ready) error {
 	for _, c := range side {
-		begin := shownState(c.call, c.prepared)
-		begin.Status = "in_progress"
-		if err := r.emit(ctx, acp.ToolUpdate(begin)); err != nil {
+		if err := r.begin(ctx, c.call, c.prepared); err != nil {
 			return err
 		}
 	}
@@ -172,28 +212,28 @@ func (r *run) conclude(ctx context.Context, c call, p *tool.Call, result tool.Re
 	return r.finish(ctx, c, p, result)
 }
 
-// perform takes an announced call to its end. An error means that the turn
+// perform takes a call to its end. An error means that the turn
 // cannot go on; whatever else goes wrong is the call's result.
 func (r *run) perform(ctx context.Context, c call) error {
 	prepared, err := r.prepare(ctx, c)
 	if err != nil {
-		return r.fail(ctx, c, err)
+		return r.refuse(ctx, c, err)
 	}
-	begin := shownState(c, prepared)
 	d := policy.Decide(policy.Of(r.t.Info()), prepared.Action)
 	switch d.Outcome {
 	case policy.Deny:
-		return r.fail(ctx, c, errors.New("Denied: "+d.Reason))
+		return r.refuse(ctx, c, errors.New("Denied: "+d.Reason))
 	case policy.Ask:
-		if refusal, err := r.ask(ctx, c, prepared, begin, d); err != nil {
+		if refusal, err := r.ask(ctx, c, prepared, d); err != nil {
 			return err
 		} else if refusal != nil {
 			return r.fail(ctx, c, refusal)
 		}
-		begin = acp.ToolState{ID: c.ID} // the rest has been shown
+		err = r.emit(ctx, acp.ToolUpdate(acp.ToolState{ID: c.ID, Status: "in_progress"})) // the rest has been shown
+	default:
+		err = r.begin(ctx, c, prepared)
 	}
-	begin.Status = "in_progress"
-	if err := r.emit(ctx, acp.ToolUpdate(begin)); err != nil {
+	if err != nil {
 		return err
 	}
 	result, err := r.execute(ctx, c, prepared)
@@ -219,15 +259,17 @@ func (r *run) prepare(ctx context.Context, c call) (prepared *tool.Call, err err
 
 // ask shows the call, puts the question, waits, and looks whether the answer is
 // still about the same. A refusal is what the model is told.
-func (r *run) ask(ctx context.Context, c call, p *tool.Call, state acp.ToolState, d policy.Decision) (refusal, err error) {
+func (r *run) ask(ctx context.Context, c call, p *tool.Call, d policy.Decision) (refusal, err error) {
+	state := r.opening(c)
+	r.describe(&state, p)
+	if err := r.show(ctx, c, state); err != nil {
+		return nil, err
+	}
 	shown, refusal := p.Digest()
 	if refusal != nil {
 		return refusal, nil
 	}
-	if err := r.emit(ctx, acp.ToolUpdate(state)); err != nil {
-		return nil, err
-	}
-	state.Status, state.RawInput = "pending", c.Args
+	state.Name, state.Kind, state.Status, state.RawInput = "", "", "pending", c.Args
 	ask := gladhand.Ask{
 		Title: state.Title, ToolCall: acp.AskedToolCall(state), Digest: shown, Rule: d.Rule,
 		Options: []gladhand.Option{{ID: optionAllow, Name: "Allow", Kind: gladhand.AllowOnce}},
@@ -357,6 +399,16 @@ func (r *run) fail(ctx context.Context, c call, why error) error {
 	return r.finish(ctx, c, nil, tool.Result{Text: why.Error(), Failed: true})
 }
 
+// refuse shows a call that is not run, and why.
+func (r *run) refuse(ctx context.Context, c call, why error) error {
+	if !c.announced {
+		if err := r.show(ctx, c, r.opening(c)); err != nil {
+			return err
+		}
+	}
+	return r.fail(ctx, c, why)
+}
+
 // finish ends a call with its result. What was shown of a file's change stays
 // shown when it was made; the text about it is then in the raw output.
 func (r *run) finish(ctx context.Context, c call, p *tool.Call, result tool.Result) error {
@@ -388,9 +440,9 @@ type rawText struct {
 	Text string `json:"text"`
 }
 
-// shownState is what people see of a prepared call before it is allowed.
-func shownState(c call, p *tool.Call) acp.ToolState {
-	state := acp.ToolState{ID: c.ID, Title: p.Title}
+// describe adds what people see of a prepared call before it is allowed.
+func (r *run) describe(state *acp.ToolState, p *tool.Call) {
+	state.Title = p.Title
 	for _, l := range p.Locations {
 		state.Locations = append(state.Locations, acp.Location{Path: l.Path, Line: l.Line})
 	}
@@ -401,7 +453,6 @@ func shownState(c call, p *tool.Call) acp.ToolState {
 	if cmd := p.Action.Command; cmd != "" && !strings.HasSuffix(p.Title, cmd) {
 		state.Content = append(state.Content, acp.ContentText(cmd))
 	}
-	return state
 }
 
 // titleOf is the first line of a prompt, at most 60 characters, cut at a word.

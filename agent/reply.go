@@ -16,9 +16,13 @@ import (
 // one turn.
 const maxBroken = 2
 
-// call is a tool call of the model's that has been announced.
+// call is a tool call of the model's.
 type call struct {
 	model.Call
+	// shown are its arguments as people see them.
+	shown json.RawMessage
+	// announced says that it has been shown.
+	announced bool
 	// malformed says why the arguments cannot be used.
 	malformed error
 }
@@ -44,7 +48,7 @@ func (r *run) step(ctx context.Context) ([]call, gladhand.StopReason, error) {
 			err = r.overflow(ctx, mark)
 		case fault.Kind.Retryable() && r.begun(mark) && r.broken < maxBroken:
 			r.broken++
-			err = r.again(ctx, mark, calls, fault)
+			err = r.again(ctx, mark, fault)
 		}
 		if err != nil {
 			return nil, "", err
@@ -66,13 +70,9 @@ func (r *run) overflow(ctx context.Context, m mark) error {
 	return r.reduce(ctx)
 }
 
-// again forgets a reply that broke off, and says that another one is asked for.
-func (r *run) again(ctx context.Context, m mark, calls []call, fault *model.Error) error {
-	for _, c := range calls {
-		if err := r.fail(ctx, c, errors.New("not run: the reply that asked for it broke off")); err != nil {
-			return err
-		}
-	}
+// again forgets a reply that broke off, with the calls in it, and says that another
+// one is asked for.
+func (r *run) again(ctx context.Context, m mark, fault *model.Error) error {
 	r.talk.backTo(m)
 	return r.emit(ctx, acp.Notice("warning", "The reply broke off, and is asked for again", fault.Text))
 }
@@ -99,8 +99,7 @@ func (r *run) request() model.Request {
 	return req
 }
 
-// reply streams one reply of the model. On an error the calls are those that were
-// announced.
+// reply streams one reply of the model.
 func (r *run) reply(ctx context.Context) (calls []call, stop gladhand.StopReason, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", err
@@ -114,10 +113,10 @@ func (r *run) reply(ctx context.Context) (calls []call, stop gladhand.StopReason
 			err = ctx.Err()
 		}
 		if err != nil {
-			return calls, "", err
+			return nil, "", err
 		}
 		if calls, err = r.take(ctx, chunk, &ids, calls); err != nil {
-			return calls, "", err
+			return nil, "", err
 		}
 		if chunk.Usage != nil {
 			usage = chunk.Usage
@@ -130,7 +129,7 @@ func (r *run) reply(ctx context.Context) (calls []call, stop gladhand.StopReason
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return calls, "", err
+		return nil, "", err
 	}
 	return calls, stop, r.account(ctx, usage, len(req.Messages))
 }
@@ -172,9 +171,8 @@ func (r *run) take(ctx context.Context, chunk model.Chunk, ids *messageIDs, call
 	if chunk.Call == nil {
 		return calls, nil
 	}
-	c, err := r.announce(ctx, *chunk.Call)
 	*ids = messageIDs{gladhand.NewID(), gladhand.NewID()} // and so is what stands behind a call
-	return append(calls, c), err
+	return append(calls, r.accept(*chunk.Call)), nil
 }
 
 // spent is what was used, in tokens and US dollars.

@@ -60,11 +60,16 @@ func (t *transcript) text(turn gladhand.TurnID, text string) {
 		return
 	}
 	m := t.assistant(turn)
-	if n := len(m.Parts); n > 0 && m.Parts[n-1].Text != "" {
+	// Calls are shown, and so recalled, behind all that their reply says.
+	n := len(m.Parts)
+	for n > 0 && m.Parts[n-1].Call != nil {
+		n--
+	}
+	if n > 0 && m.Parts[n-1].Text != "" {
 		m.Parts[n-1].Text += text
 		return
 	}
-	m.Parts = append(m.Parts, model.Part{Text: text})
+	m.Parts = slices.Insert(m.Parts, n, model.Part{Text: text})
 }
 
 // thought adds to what the model thinks; a state ends the thought.

@@ -95,7 +95,7 @@ func TestACPXQueue(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	id := h.acpxSession()
-	first := h.startACPX("prompt", "count to 30 slowly")
+	first := h.startACPX("prompt", "count to 90 slowly")
 	h.state(gladhand.StateRunning)
 	out, code := h.acpx("prompt", "--no-wait", "say queued")
 	if code != 0 || !strings.Contains(out, "[queued]") {
@@ -104,7 +104,7 @@ func TestACPXQueue(t *testing.T) {
 	if s := h.state(gladhand.StateRunning); s.ID != id {
 		t.Errorf("%s runs, not %s", s.ID, id)
 	}
-	if out, code := first(); code != 0 || !strings.Contains(out, "29 30") {
+	if out, code := first(); code != 0 || !strings.Contains(out, "89 90") {
 		t.Errorf("the first prompt: %d\n%s", code, out)
 	}
 	if out, code := h.acpx("prompt", "say third"); code != 0 || !strings.Contains(out, "third") {
@@ -112,7 +112,7 @@ func TestACPXQueue(t *testing.T) {
 	}
 	h.state(gladhand.StateIdle)
 	transcript, at := h.gladhand("show", string(id), "--transcript"), -1
-	for _, part := range []string{"count to 30", "29 30", "say queued", "say third"} {
+	for _, part := range []string{"count to 90", "89 90", "say queued", "say third"} {
 		i := strings.Index(transcript, part)
 		if i <= at {
 			t.Errorf("%q is not where it should be in\n%s", part, transcript)

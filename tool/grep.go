@@ -213,7 +213,7 @@ func (q *query) one(ctx context.Context, path, shown string) (found, error) {
 	}
 	whole := io.MultiReader(bytes.NewReader(head[:n]), f)
 	if !utf16 {
-		return q.large(ctx, path, whole)
+		return q.large(ctx, path, whole, partSize)
 	}
 	data, err := io.ReadAll(io.LimitReader(whole, maxSearched))
 	if err != nil {

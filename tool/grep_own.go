@@ -106,10 +106,14 @@ func (g *gather) failed(err error) {
 	g.unread = true
 }
 
-// large searches one file of any size, a part of it at a time.
-func (q *query) large(ctx context.Context, path string, f io.Reader) (found, error) {
+// partSize is how much of a large file is in memory.
+const partSize = 8 << 20
+
+// large searches one file of any size, parts of it at a time. A line that is longer than
+// a part is searched in pieces.
+func (q *query) large(ctx context.Context, path string, f io.Reader, part int) (found, error) {
 	s := scan{q: q, path: path, line: 1}
-	buf := make([]byte, 0, partSize)
+	buf := make([]byte, 0, part)
 	seen := 0 // bytes at the beginning of buf that were searched, and are context
 	for first := true; ; first = false {
 		n, err := io.ReadFull(f, buf[len(buf):cap(buf)])
@@ -126,7 +130,6 @@ func (q *query) large(ctx context.Context, path string, f io.Reader) (found, err
 		}
 		whole := len(buf)
 		if !end {
-			// A line longer than a part is searched in pieces.
 			if i := bytes.LastIndexByte(buf[seen:], '\n'); i >= 0 {
 				whole = seen + i + 1
 			}
@@ -135,14 +138,11 @@ func (q *query) large(ctx context.Context, path string, f io.Reader) (found, err
 		if end || len(s.hits) >= maxGathered {
 			return found{hits: s.end(), more: !end}, nil
 		}
-		keep := lastLines(buf[:whole], q.Context, partSize/2)
+		keep := lastLines(buf[:whole], q.Context, part/2)
 		buf = append(buf[:0], buf[keep:]...)
 		seen = whole - keep
 	}
 }
-
-// partSize is how much of a large file is in memory.
-const partSize = 8 << 20
 
 // lastLines is where the last n lines of b begin, at most limit bytes from its end.
 func lastLines(b []byte, n, limit int) int {

@@ -25,7 +25,22 @@
 //	or attributes not copyable     it (else in the temporary directory) until the write is on disk
 //
 // A file that changed since it was read is not written: the state that a
-// session's tools saw last is in [Files].
+// session's tools saw last is in [Files]. Right before the write the file is
+// compared, byte by byte, with what the edit was made on.
+//
+// # Searching
+//
+// glob and grep look at regular files; links are not followed, and what git
+// ignores (ignore.go) is left out. grep runs ripgrep where it is, else it searches
+// by itself (grep_own.go), and both give the same: the model's pattern is written
+// anew in what both understand alike (pattern.go). Whatever there is to search, it
+// ends: files, lines, bytes and seconds are bounded.
+//
+// # Commands in the background
+//
+// They belong to the session, whose [Background] has them: [Call.Run] returns, the
+// turn ends, and they go on, until command_kill or [Background.Close]. Each look at
+// one gives what it printed since the last.
 //
 // # Output
 //

@@ -85,7 +85,9 @@ func (p *peer) connect(ctx context.Context, version string, end time.Time) (*con
 		default:
 		}
 	}
-	transport, err := p.transport(life, c)
+	within, stop := context.WithDeadline(ctx, end)
+	transport, err := p.transport(within, life, c)
+	stop()
 	if err != nil {
 		cancel()
 		return nil, err
@@ -130,12 +132,13 @@ func (p *peer) connect(ctx context.Context, version string, end time.Time) (*con
 	return c, nil
 }
 
-// transport starts the process, or prepares the client.
-func (p *peer) transport(life context.Context, c *conn) (sdk.Transport, error) {
+// transport starts the process, or prepares the client. Ctx is for the start, life
+// for what comes of it.
+func (p *peer) transport(ctx, life context.Context, c *conn) (sdk.Transport, error) {
 	if p.cfg.Command != "" {
 		env := slices.Clone(p.set.o.Environ)
 		for k, v := range p.cfg.Env {
-			text, err := p.reveal(life, v)
+			text, err := p.reveal(ctx, v)
 			if err != nil {
 				return nil, fmt.Errorf("its variable %s cannot be had: %w", shown(k), err)
 			}
@@ -154,7 +157,7 @@ func (p *peer) transport(life context.Context, c *conn) (sdk.Transport, error) {
 	}
 	l := &link{gate: c.gate, life: life, origin: origin, headers: map[string]string{}, patience: p.set.t.patience, grace: p.set.t.grace}
 	for k, v := range p.cfg.Headers {
-		text, err := p.reveal(life, v)
+		text, err := p.reveal(ctx, v)
 		if err != nil {
 			return nil, fmt.Errorf("its header %s cannot be had: %w", shown(k), err)
 		}

@@ -52,7 +52,8 @@ type Options struct {
 	// HTTP is copied for the servers with an address: proxies, CAs. Its Timeout
 	// and cookies are not used. Nil is Go's default.
 	HTTP *http.Client
-	// Reveal finds the text of a reference; nil knows "env:NAME".
+	// Reveal finds the text of a reference, and gives up when its context ends; nil
+	// knows "env:NAME".
 	Reveal func(context.Context, gladhand.Secret) (string, error)
 	// Notice is told, a line at a time, what people in the session should know. It
 	// must not wait and not call the Set. Nil is nobody.

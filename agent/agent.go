@@ -101,6 +101,8 @@ type Options struct {
 type Servers interface {
 	// Tools are those that are there now. It may wait a little for ones that start.
 	Tools(context.Context) []tool.Tool
+	// Notices are what people should know, since the last call.
+	Notices() []string
 	Close() error
 }
 
@@ -279,6 +281,9 @@ func (r *run) turn(ctx context.Context) (gladhand.StopReason, error) {
 		if _, err := r.steered(ctx); err != nil {
 			return "", err
 		}
+		if err := r.notices(ctx); err != nil {
+			return "", err
+		}
 		calls, stop, err := r.step(ctx)
 		if err != nil {
 			return "", err
@@ -300,6 +305,19 @@ func (r *run) turn(ctx context.Context) (gladhand.StopReason, error) {
 		}
 	}
 	return r.stop(ctx, fmt.Sprintf("I stopped after %d steps. Say “go on” to continue.", r.a.opts.MaxSteps))
+}
+
+// notices tells people what the servers of tools have to say.
+func (r *run) notices(ctx context.Context) error {
+	if r.a.opts.Servers == nil {
+		return nil
+	}
+	for _, text := range r.a.opts.Servers.Notices() {
+		if err := r.emit(ctx, acp.Notice("warning", text, "")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stop ends a turn that would otherwise go on, and says why.

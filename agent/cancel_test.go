@@ -159,3 +159,33 @@ func (e elicits) Prepare(_ context.Context, env *tool.Env, _ json.RawMessage) (*
 		},
 	}, nil
 }
+
+// toolless are servers that only have something to say.
+type toolless struct{ said []string }
+
+func (*toolless) Tools(context.Context) []tool.Tool { return nil }
+func (*toolless) Close() error                      { return nil }
+
+func (s *toolless) Notices() []string {
+	said := s.said
+	s.said = nil
+	return said
+}
+
+// What servers of tools have to say reaches people once, and never the model.
+func TestNotices(t *testing.T) {
+	s := newSession(t)
+	m := &scripted{replies: [][]model.Chunk{{callTool("list_dir", `{}`)}, {words("ok")}}}
+	if _, err := s.run(agent.New(agent.Options{Model: m, Servers: &toolless{[]string{"the server x died"}}}), "go"); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range s.log {
+		if e.Tag == acp.TagNotice && strings.Contains(string(e.Update), "the server x died") {
+			n++
+		}
+	}
+	if n != 1 || strings.Contains(dump(m.requests[1].Messages), "died") {
+		t.Errorf("told %d times", n)
+	}
+}

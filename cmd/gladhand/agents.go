@@ -16,6 +16,7 @@ import (
 	"gladhand/mcp"
 	"gladhand/model"
 	"gladhand/proc"
+	"gladhand/sandbox"
 	"gladhand/session"
 	"gladhand/tool"
 )
@@ -82,15 +83,43 @@ type servers struct {
 	mu      sync.Mutex
 	brought []mcp.Server
 	set     *mcp.Set // nil until it is needed, and when brought has changed
+
+	said struct {
+		sync.Mutex // a leaf: the Set may say something with any lock held
+		texts      []string
+	}
+}
+
+// noticesMax is how many notices are kept for a turn to tell.
+const noticesMax = 32
+
+// notice keeps what people should know until a turn tells it.
+func (s *servers) notice(text string) {
+	s.opts.Log.Info("an MCP server", "says", text)
+	s.said.Lock()
+	defer s.said.Unlock()
+	if len(s.said.texts) < noticesMax {
+		s.said.texts = append(s.said.texts, text)
+	}
+}
+
+// Notices implements [agent.Servers].
+func (s *servers) Notices() []string {
+	s.said.Lock()
+	defer s.said.Unlock()
+	texts := s.said.texts
+	s.said.texts = nil
+	return texts
 }
 
 func newServers(s config.Settings, cwd string, log *slog.Logger) *servers {
 	keys := model.Keys{Env: os.Getenv}
 	out := &servers{opts: mcp.Options{
 		Dir: cwd, Log: log, Version: ourVersion(),
-		Notice: func(text string) { log.Info("an MCP server", "says", text) },
+		Environ: sandbox.CleanEnv(os.Environ()),
 		Reveal: func(ctx context.Context, s gladhand.Secret) (string, error) { return keys.Resolve(ctx, s, "") },
 	}}
+	out.opts.Notice = out.notice
 	if c, err := model.NewHTTPClient(networkOf(s)); err != nil {
 		log.Warn("MCP servers are reached without the settings of the network", "err", err)
 	} else {
@@ -120,7 +149,7 @@ func checkServers(raw json.RawMessage) error {
 func (s *servers) UseServers(raw json.RawMessage) {
 	brought, err := mcp.ParseServers(raw)
 	if err != nil {
-		s.opts.Log.Warn("some MCP servers that a client passed are not used", "err", err)
+		s.notice("Some of the MCP servers that a client passed are not used: " + err.Error())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -117,7 +117,7 @@ func newServers(s config.Settings, cwd string, log *slog.Logger) *servers {
 	out := &servers{opts: mcp.Options{
 		Dir: cwd, Log: log, Version: ourVersion(),
 		Environ: sandbox.CleanEnv(os.Environ()),
-		Reveal: func(ctx context.Context, s gladhand.Secret) (string, error) { return keys.Resolve(ctx, s, "") },
+		Reveal:  func(ctx context.Context, s gladhand.Secret) (string, error) { return keys.Resolve(ctx, s, "") },
 	}}
 	out.opts.Notice = out.notice
 	if c, err := model.NewHTTPClient(networkOf(s)); err != nil {

@@ -28,7 +28,7 @@ type sessionFlags struct {
 
 func (f *sessionFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.agent, "agent", "", "who runs the session's turns (default gladhand, the built-in agent)")
-	cmd.Flags().StringVar(&f.model, "model", "", "the model")
+	cmd.Flags().StringVar(&f.model, "model", os.Getenv("GLADHAND_MODEL"), "the model")
 	cmd.Flags().StringVar(&f.mode, "mode", "", "ask, edits or plan")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "coding or sysadmin")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "allow everything in this session")

@@ -28,14 +28,14 @@ type sessionFlags struct {
 
 func (f *sessionFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.agent, "agent", "", "who runs the session's turns (default gladhand, the built-in agent)")
-	cmd.Flags().StringVar(&f.model, "model", os.Getenv("GLADHAND_MODEL"), "the model")
+	cmd.Flags().StringVar(&f.model, "model", "", "the model")
 	cmd.Flags().StringVar(&f.mode, "mode", "", "ask, edits or plan")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "coding or sysadmin")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "allow everything in this session")
 }
 
 func (f *sessionFlags) meta() gladhand.NewSessionMeta {
-	return gladhand.NewSessionMeta{Agent: f.agent, Model: f.model, Mode: f.mode, Profile: f.profile, Yes: f.yes}
+	return gladhand.NewSessionMeta{Agent: f.agent, Model: cmp.Or(f.model, os.Getenv("GLADHAND_MODEL")), Mode: f.mode, Profile: f.profile, Yes: f.yes}
 }
 
 // fixed reports whether a flag was given that only a new session can have.

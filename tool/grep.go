@@ -107,11 +107,12 @@ func (t grep) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Call,
 type query struct {
 	grepArgs
 	*pattern
-	glob string // "" for every file
+	glob     string // "" for every file
+	patience time.Duration
 }
 
 func newQuery(a grepArgs) (*query, error) {
-	q := &query{grepArgs: a}
+	q := &query{grepArgs: a, patience: maxSearch}
 	switch {
 	case a.Pattern == "":
 		return nil, errors.New(`argument "pattern" is missing`)
@@ -164,7 +165,7 @@ func (q *query) search(ctx context.Context, env *Env, path string) (string, erro
 	if err != nil {
 		return "", plain(env.show(path), err)
 	}
-	limited, stop := context.WithTimeoutCause(ctx, maxSearch, errLate)
+	limited, stop := context.WithTimeoutCause(ctx, q.patience, errLate)
 	defer stop()
 	var f found
 	if fi.IsDir() {
@@ -315,7 +316,7 @@ func (q *query) summary(env *Env, f found, files, lines, given int) string {
 	}
 	switch {
 	case f.late:
-		s = fmt.Sprintf("stopped after %v, until then: %s", maxSearch, s)
+		s = fmt.Sprintf("stopped after %v, until then: %s", q.patience, s)
 	case f.more:
 		s = "at least " + s
 	}

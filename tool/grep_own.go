@@ -119,7 +119,7 @@ func (q *query) large(ctx context.Context, path string, f io.Reader, part int) (
 		n, err := io.ReadFull(f, buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if cerr := ctx.Err(); cerr != nil {
-			return found{}, cerr
+			return found{hits: s.end()}, cerr
 		}
 		end := err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF)
 		if err != nil && !end {

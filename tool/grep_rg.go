@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -104,14 +105,16 @@ func (q *query) rgArgs() []string {
 	}
 	// --glob would also find what git ignores; a type does not. It only spares rg some
 	// of the files: the reader of its output has the last word.
-	if name, ok := strings.CutPrefix(q.glob, "**/"); ok && plainGlob.MatchString(name) {
+	if name, ok := strings.CutPrefix(q.glob, "**/"); ok && plainGlob().MatchString(name) {
 		args = append(args, "--type-add=wanted:"+name, "--type=wanted")
 	}
 	return args
 }
 
 // plainGlob are the patterns that mean the same to everybody.
-var plainGlob = regexp.MustCompile(`^[\w.*-]*(\{[\w.*-]+(,[\w.*-]+)*\})?[\w.*-]*$`)
+var plainGlob = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[\w.*-]*(\{[\w.*-]+(,[\w.*-]+)*\})?[\w.*-]*$`)
+})
 
 // rgOutput reads what rg prints: PATH NUL LINE : TEXT, where - instead of : is a line
 // near one that was found; PATH NUL COUNT; or PATH NUL. Of a text it keeps what is

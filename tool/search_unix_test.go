@@ -102,6 +102,31 @@ func TestGrepFlood(t *testing.T) {
 	}
 }
 
+// A search that takes too long says so, and gives what it has.
+func TestGrepLate(t *testing.T) {
+	e := testEnv(t)
+	path := e.put(t, "f", "needle\n")
+	q, err := newQuery(grepArgs{Pattern: "needle", Mode: modeContent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "[stopped after 1ns, until then: nothing found; what git ignores, and files over 32 MiB, are left out]"
+	q.patience = 1
+	for _, path := range []string{e.Cwd, path} {
+		for _, environ := range [][]string{nil, {"PATH="}} {
+			e.Environ = environ
+			if got, err := q.search(t.Context(), e, path); err != nil || got != want {
+				t.Errorf("%q, %v", got, err)
+			}
+		}
+	}
+	fakeRipgrep(t, e, `printf './f\0001:needle\n'; sleep 300`)
+	q.patience = 2 * time.Second
+	if got, err := q.search(t.Context(), e, e.Cwd); err != nil || got != "f:1:needle\n[stopped after 2s, until then: 1 line in 1 file]" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // Cancelling ends a search that runs, and ripgrep with it.
 func TestGrepCancelled(t *testing.T) {
 	e := testEnv(t)

@@ -189,3 +189,56 @@ func TestGlob(t *testing.T) {
 		t.Error(got[len(got)-120:])
 	}
 }
+
+// A repository in a repository has rules of its own, and a worktree those of its
+// repository.
+func TestSearchRepositories(t *testing.T) {
+	e := testEnv(t)
+	for name, text := range map[string]string{
+		".git/HEAD":            "",
+		".git/info/exclude":    "excluded\n",
+		".gitignore":           "*.x\n/sub/deep/y\n",
+		"a.x":                  "needle\n",
+		"excluded":             "needle\n",
+		"sub/deep/y":           "needle\n",
+		"sub/deep/z":           "needle\n",
+		"inner/.git/HEAD":      "",
+		"inner/.gitignore":     "*.y\n",
+		"inner/a.x":            "needle\n",
+		"inner/a.y":            "needle\n",
+		"inner/excluded":       "needle\n",
+		"plain/node/.git/HEAD": "",
+	} {
+		e.put(t, name, text)
+	}
+	for path, want := range map[string]string{
+		".":     "inner/a.x:1:needle\ninner/excluded:1:needle\nsub/deep/z:1:needle\n[3 lines in 3 files]",
+		"sub":   "sub/deep/z:1:needle\n[1 line in 1 file]",
+		"inner": "inner/a.x:1:needle\ninner/excluded:1:needle\n[2 lines in 2 files]",
+	} {
+		both(t, e, map[string]any{"pattern": "needle", "path": path}, func(t testing.TB, text string) {
+			if text != want {
+				t.Errorf("%s: %s", path, text)
+			}
+		})
+	}
+	w := testEnv(t)
+	main := filepath.Join(w.Cwd, "main")
+	for name, text := range map[string]string{
+		"main/.git/HEAD":                     "ref: refs/heads/main\n",
+		"main/.git/info/exclude":             "secret\n",
+		"main/.git/worktrees/tree/commondir": "../..\n",
+		"main/.git/worktrees/tree/gitdir":    filepath.Join(w.Cwd, "tree", ".git") + "\n",
+		"main/.git/worktrees/tree/HEAD":      "ref: refs/heads/x\n",
+		"tree/.git":                          "gitdir: " + filepath.Join(main, ".git", "worktrees", "tree") + "\n",
+		"tree/secret":                        "needle\n",
+		"tree/open":                          "needle\n",
+	} {
+		w.put(t, name, text)
+	}
+	both(t, w, map[string]any{"pattern": "needle", "path": "tree"}, func(t testing.TB, text string) {
+		if text != "tree/open:1:needle\n[1 line in 1 file]" {
+			t.Error(text)
+		}
+	})
+}

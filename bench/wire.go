@@ -103,7 +103,7 @@ func (w *wire) call(method, params string) (json.RawMessage, error) {
 }
 
 // newSession makes a session, attached as ACP has it.
-func (w *wire) newSession(cwd string) (string, error) { return w.newSessionOf("scripted", cwd) }
+func (w *wire) newSession(cwd string) (string, error) { return w.newSessionOf("", cwd) }
 
 // newSessionOf makes a session with a model.
 func (w *wire) newSessionOf(model, cwd string) (string, error) {

@@ -48,7 +48,6 @@ func (a *app) serve(ctx context.Context) error {
 	log, closeLog := a.log(place, settings)
 	defer closeLog()
 	agents := newAgents(place, settings, log)
-	go agents.models.Warm(ctx) // whether an Ollama runs here is known soon
 	err = serveAfter(ctx, place, log, daemon.Options{
 		Place: place, Config: settings, Version: ourVersion(), Log: log, LogFile: client.LogFile(place),
 		NewAgent: agents.new, Models: choices{agents.models}, Agents: []string{builtIn},

@@ -74,7 +74,7 @@ func (r *run) overflow(ctx context.Context, m mark) error {
 // one is asked for.
 func (r *run) again(ctx context.Context, m mark, fault *model.Error) error {
 	r.talk.backTo(m)
-	return r.emit(ctx, acp.Notice("warning", "The reply broke off, and is asked for again", fault.Text))
+	return r.emit(ctx, acp.Notice("warning", "The reply is asked for again: "+fault.Text, ""))
 }
 
 // request is what the model is asked with now.

@@ -183,6 +183,30 @@ func keepFrom(messages []model.Message, limit int) int {
 	return from
 }
 
+// lasting is what is kept of a message for long: no thoughts, no images, nothing that
+// only its provider understands. The result is new.
+func lasting(parts []model.Part) []model.Part {
+	out := make([]model.Part, 0, len(parts))
+	for _, p := range parts {
+		switch {
+		case p.Thought != nil:
+			continue
+		case p.Image != nil:
+			p = model.Part{Text: "[an image was here]"}
+		case p.Call != nil:
+			c := *p.Call
+			c.State = nil
+			p.Call = &c
+		case p.Result != nil:
+			res := *p.Result
+			res.Images = nil
+			p.Result = &res
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
 // trim cuts the results of tools before a message, and leaves out images and thoughts.
 func trim(messages []model.Message, before int) []model.Message {
 	out := make([]model.Message, 0, len(messages))
@@ -191,27 +215,17 @@ func trim(messages []model.Message, before int) []model.Message {
 			out = append(out, m)
 			continue
 		}
-		parts := make([]model.Part, 0, len(m.Parts))
-		for _, p := range m.Parts {
-			switch {
-			case p.Thought != nil:
-				continue
-			case p.Image != nil:
-				p = model.Part{Text: "[an image was here]"}
-			case p.Result != nil:
+		m.Parts = lasting(m.Parts)
+		for j, p := range m.Parts {
+			if p.Result != nil && len(p.Result.Text) > trimOver {
 				res := *p.Result
-				res.Images = nil
-				if len(res.Text) > trimOver {
-					res.Text = tool.Cut(res.Text, trimTo) + "\n[shortened to save room; call the tool again to see all of it]"
-				}
-				p.Result = &res
+				res.Text = tool.Cut(res.Text, trimTo) + "\n[shortened to save room; call the tool again to see all of it]"
+				m.Parts[j].Result = &res
 			}
-			parts = append(parts, p)
 		}
-		if len(parts) == 0 {
-			parts = append(parts, model.Part{Text: "(nothing said)"})
+		if len(m.Parts) == 0 {
+			m.Parts = append(m.Parts, model.Part{Text: "(nothing said)"})
 		}
-		m.Parts = parts
 		out = append(out, m)
 	}
 	return out
@@ -326,26 +340,7 @@ type snapshot struct {
 func encodeSnapshot(messages []model.Message) ([]byte, error) {
 	kept := make([]model.Message, 0, len(messages))
 	for _, m := range messages {
-		parts := make([]model.Part, 0, len(m.Parts))
-		for _, p := range m.Parts {
-			switch {
-			case p.Thought != nil:
-				continue
-			case p.Image != nil:
-				p = model.Part{Text: "[an image was here]"}
-			case p.Call != nil:
-				c := *p.Call
-				c.State = nil
-				p.Call = &c
-			case p.Result != nil:
-				res := *p.Result
-				res.Images = nil
-				p.Result = &res
-			}
-			parts = append(parts, p)
-		}
-		if len(parts) > 0 {
-			m.Parts = parts
+		if m.Parts = lasting(m.Parts); len(m.Parts) > 0 {
 			kept = append(kept, m)
 		}
 	}

@@ -89,17 +89,22 @@ const (
 // Kinds are the kinds of providers.
 func Kinds() []string { return []string{"anthropic", "openai", "openai-chat", "gemini", "ollama"} }
 
-// providers is the setting of that name.
-type providers struct{ p *map[string]Provider }
+// named is a setting of things with names: providers, mcp.
+type named[T any] struct {
+	p    *map[string]T
+	what string // one of them
+	most int
+	read func(part) (T, error)
+}
 
-func (v providers) set(raw []byte) error {
+func (v named[T]) set(raw []byte) error {
 	all, err := whole(raw)
 	if err != nil {
 		return err
 	}
-	m := map[string]Provider{}
-	err = all.each("provider", isName, maxProviders, func(name string, p part) error {
-		one, err := readProvider(p)
+	m := map[string]T{}
+	err = all.each(v.what, isName, v.most, func(name string, p part) error {
+		one, err := v.read(p)
 		m[name] = one
 		return err
 	})
@@ -113,7 +118,7 @@ func (v providers) set(raw []byte) error {
 	return nil
 }
 
-func (v providers) json() json.RawMessage { return object(*v.p) }
+func (v named[T]) json() json.RawMessage { return object(*v.p) }
 
 func readProvider(p part) (Provider, error) {
 	var o Provider
@@ -174,32 +179,6 @@ func checkID(p part, id string) error {
 
 func isSpaceOrControl(r rune) bool { return r <= ' ' || r == 0x7f }
 
-// servers is the setting mcp.
-type servers struct{ p *map[string]MCPServer }
-
-func (v servers) set(raw []byte) error {
-	all, err := whole(raw)
-	if err != nil {
-		return err
-	}
-	m := map[string]MCPServer{}
-	err = all.each("server", isName, maxServers, func(name string, p part) error {
-		one, err := readServer(p)
-		m[name] = one
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if len(m) == 0 {
-		m = nil
-	}
-	*v.p = m
-	return nil
-}
-
-func (v servers) json() json.RawMessage { return object(*v.p) }
-
 func readServer(p part) (MCPServer, error) {
 	var o MCPServer
 	err := p.fields(map[string]func(part) error{
@@ -229,9 +208,9 @@ func memberNames(v value) []string {
 	var t reflect.Type
 	names := []string(nil)
 	switch v.(type) {
-	case providers:
+	case named[Provider]:
 		t = reflect.TypeFor[Provider]()
-	case servers:
+	case named[MCPServer]:
 		t, names = reflect.TypeFor[MCPServer](), []string{"timeout"}
 	default:
 		return nil

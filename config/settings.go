@@ -104,8 +104,8 @@ var table = []setting{
 	{"network.proxy", "how models are reached: empty for the environment's HTTPS_PROXY, none, or an address", func(s *Settings) value { return proxy{&s.Network.Proxy} }},
 	{"network.no_proxy", "hosts reached without that proxy, separated by commas", func(s *Settings) value { return text{&s.Network.NoProxy, 0} }},
 	{"network.ca", "a file with further certificates to trust, PEM", func(s *Settings) value { return path{&s.Network.CA} }},
-	{"providers", "providers of models: a name, and how to reach it; see models.md", func(s *Settings) value { return providers{&s.Providers} }},
-	{"mcp", "MCP servers that every session gets: a name, and how to start or reach it", func(s *Settings) value { return servers{&s.MCP} }},
+	{"providers", "providers of models: a name, and how to reach it; see models.md", func(s *Settings) value { return named[Provider]{&s.Providers, "provider", maxProviders, readProvider} }},
+	{"mcp", "MCP servers that every session gets: a name, and how to start or reach it", func(s *Settings) value { return named[MCPServer]{&s.MCP, "server", maxServers, readServer} }},
 }
 
 // within finds the object setting that prop is a part of, as "providers.local.url"
@@ -118,7 +118,7 @@ func within(prop string) *setting {
 	}
 	var s Settings
 	switch def.value(&s).(type) {
-	case providers, servers:
+	case named[Provider], named[MCPServer]:
 		return def
 	}
 	return nil

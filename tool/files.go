@@ -2,11 +2,14 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"gladhand"
 	"io"
 	"io/fs"
 	"os"
@@ -110,6 +113,32 @@ func (e *Env) still(given, resolved string) error {
 		err = fmt.Errorf("%s leads somewhere else now (%s); nothing was done", given, now)
 	}
 	return err
+}
+
+// look makes the call of a tool that only looks at what a path names. What it says
+// when the call runs is what is wanted: only where the path leads to is bound.
+func (e *Env) look(t Tool, given string, args json.RawMessage, run func(ctx context.Context, path string) (Result, error)) (*Call, error) {
+	path, err := e.resolve(given)
+	if err != nil {
+		return nil, err
+	}
+	name := t.Spec().Name
+	return &Call{
+		Title:     t.Title(args),
+		Locations: []Location{{Path: path}},
+		Action:    gladhand.Action{Tool: name, Effect: gladhand.EffectRead, Paths: []string{path}},
+		Parallel:  true,
+		Digest: func() (string, error) {
+			now, err := e.resolve(given)
+			return digest(name, string(args), now), err
+		},
+		Run: func(ctx context.Context, _ *Output) (Result, error) {
+			if err := e.still(given, path); err != nil {
+				return Result{}, err
+			}
+			return run(ctx, path)
+		},
+	}, nil
 }
 
 // show is path as people and models see it: relative inside the workspace.

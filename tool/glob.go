@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
-
-	"gladhand"
 )
 
 // maxFound is how many files one glob lists.
@@ -51,27 +49,10 @@ func (t glob) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Call,
 	if err != nil {
 		return nil, err
 	}
-	path, err := env.resolve(a.Path)
-	if err != nil {
-		return nil, err
-	}
-	return &Call{
-		Title:     t.Title(args),
-		Locations: []Location{{Path: path}},
-		Action:    gladhand.Action{Tool: "glob", Effect: gladhand.EffectRead, Paths: []string{path}},
-		Parallel:  true,
-		Digest: func() (string, error) {
-			now, err := env.resolve(a.Path)
-			return digest("glob", string(args), now), err
-		},
-		Run: func(ctx context.Context, _ *Output) (Result, error) {
-			if err := env.still(a.Path, path); err != nil {
-				return Result{}, err
-			}
-			text, err := findFiles(ctx, path, env.show(path), pattern)
-			return Result{Text: Cut(text, MaxResult)}, err
-		},
-	}, nil
+	return env.look(t, a.Path, args, func(ctx context.Context, path string) (Result, error) {
+		text, err := findFiles(ctx, path, env.show(path), pattern)
+		return Result{Text: Cut(text, MaxResult)}, err
+	})
 }
 
 // checkGlob makes a pattern over slashed paths; one without a slash is for names, at

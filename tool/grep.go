@@ -15,8 +15,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"gladhand"
 )
 
 // Limits of one search.
@@ -80,27 +78,10 @@ func (t grep) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Call,
 	if err != nil {
 		return nil, err
 	}
-	path, err := env.resolve(a.Path)
-	if err != nil {
-		return nil, err
-	}
-	return &Call{
-		Title:     t.Title(args),
-		Locations: []Location{{Path: path}},
-		Action:    gladhand.Action{Tool: "grep", Effect: gladhand.EffectRead, Paths: []string{path}},
-		Parallel:  true,
-		Digest: func() (string, error) {
-			now, err := env.resolve(a.Path)
-			return digest("grep", string(args), now), err
-		},
-		Run: func(ctx context.Context, _ *Output) (Result, error) {
-			if err := env.still(a.Path, path); err != nil {
-				return Result{}, err
-			}
-			text, err := q.search(ctx, env, path)
-			return Result{Text: text}, err
-		},
-	}, nil
+	return env.look(t, a.Path, args, func(ctx context.Context, path string) (Result, error) {
+		text, err := q.search(ctx, env, path)
+		return Result{Text: text}, err
+	})
 }
 
 // query is a search that has been checked.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-
-	"gladhand"
 )
 
 // maxEntries is how many entries of a directory are listed.
@@ -44,27 +42,10 @@ func (t listDir) Prepare(_ context.Context, env *Env, args json.RawMessage) (*Ca
 	if err := decode(args, &a); err != nil {
 		return nil, err
 	}
-	path, err := env.resolve(a.Path)
-	if err != nil {
-		return nil, err
-	}
-	return &Call{
-		Title:     t.Title(args),
-		Locations: []Location{{Path: path}},
-		Action:    gladhand.Action{Tool: "list_dir", Effect: gladhand.EffectRead, Paths: []string{path}},
-		Parallel:  true,
-		Digest: func() (string, error) {
-			now, err := env.resolve(a.Path)
-			return digest("list_dir", string(args), now), err
-		},
-		Run: func(context.Context, *Output) (Result, error) {
-			if err := env.still(a.Path, path); err != nil {
-				return Result{}, err
-			}
-			text, err := list(path, env.show(path))
-			return Result{Text: Cut(text, MaxResult)}, err
-		},
-	}, nil
+	return env.look(t, a.Path, args, func(_ context.Context, path string) (Result, error) {
+		text, err := list(path, env.show(path))
+		return Result{Text: Cut(text, MaxResult)}, err
+	})
 }
 
 // list is one entry a line, directories with a slash behind and first, then a

@@ -13,8 +13,6 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
-
-	"gladhand"
 )
 
 // maxRead is how many bytes one read_file gives, maxReadLines how many lines.
@@ -59,32 +57,19 @@ func (t readFile) Prepare(_ context.Context, env *Env, args json.RawMessage) (*C
 	if a.Line > 0 && a.Offset > 0 {
 		return nil, errors.New("give line or offset, not both")
 	}
-	path, err := env.resolve(a.Path)
+	call, err := env.look(t, a.Path, args, func(ctx context.Context, path string) (Result, error) {
+		img, note, err := readImage(path, env.show(path))
+		if err != nil || img != nil {
+			return Result{Text: note, Images: imagesOf(img)}, err
+		}
+		text, err := readText(ctx, env, path, a)
+		return Result{Text: text}, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Call{
-		Title:     t.Title(args),
-		Locations: []Location{{Path: path, Line: a.Line}},
-		Action:    gladhand.Action{Tool: "read_file", Effect: gladhand.EffectRead, Paths: []string{path}},
-		Parallel:  true,
-		// What it says now is what is wanted: only the file it names is bound.
-		Digest: func() (string, error) {
-			now, err := env.resolve(a.Path)
-			return digest("read_file", string(args), now), err
-		},
-		Run: func(ctx context.Context, _ *Output) (Result, error) {
-			if err := env.still(a.Path, path); err != nil {
-				return Result{}, err
-			}
-			img, note, err := readImage(path, env.show(path))
-			if err != nil || img != nil {
-				return Result{Text: note, Images: imagesOf(img)}, err
-			}
-			text, err := readText(ctx, env, path, a)
-			return Result{Text: text}, err
-		},
-	}, nil
+	call.Locations[0].Line = a.Line
+	return call, nil
 }
 
 // readText reads the asked-for part and a last line in brackets that says what

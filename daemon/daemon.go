@@ -27,8 +27,11 @@ import (
 // Limits of the local endpoint that are no settings.
 const (
 	InitializeTimeout = 30 * time.Second
-	FrameBudget       = 128 << 20 // bytes of unfinished frames over 64 KiB, all connections
-	acceptBackoff     = 50 * time.Millisecond
+	// Linger is how long what a client asked before it closed its end may still be
+	// answered: a first session may wait for a look at the models there are.
+	Linger        = 5 * time.Second
+	FrameBudget   = 128 << 20 // bytes of unfinished frames over 64 KiB, all connections
+	acceptBackoff = 50 * time.Millisecond
 )
 
 // Options are what a daemon is made of.
@@ -218,7 +221,7 @@ func (d *Daemon) Serve(ctx context.Context, rwc io.ReadWriteCloser, who gladhand
 	c := &conn{d: d, who: who, feeds: map[gladhand.SessionID]*feed{}, log: d.log.With("client", who.Client)}
 	c.rpc = rpc.New(rwc, rpc.Options{
 		Handler: c.handle,
-		Limits:  rpc.Limits{FirstFrame: InitializeTimeout, Budget: d.budget},
+		Limits:  rpc.Limits{FirstFrame: InitializeTimeout, Linger: Linger, Budget: d.budget},
 		Log:     c.log,
 	})
 	d.mu.Lock()

@@ -6,13 +6,13 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"gladhand/client"
+	"gladhand/daemon"
 )
 
 func (a *app) acp() *cobra.Command {
@@ -33,33 +33,50 @@ func (a *app) splice(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	daemon, err := client.Stream(ctx, o)
+	stream, err := client.Stream(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer daemon.Close()
-	var over atomic.Bool // our input has ended
-	in := make(chan error, 1)
+	defer stream.Close()
+	in, out := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := io.Copy(daemon, a.in)
-		over.Store(true)
-		if half, ok := daemon.(interface{ CloseWrite() error }); ok && err == nil {
+		_, err := io.Copy(stream, a.in)
+		if half, ok := stream.(interface{ CloseWrite() error }); ok && err == nil {
 			err = half.CloseWrite()
 		} else {
 			// A pipe that cannot be closed by half: give the daemon its second.
-			time.AfterFunc(time.Second, func() { daemon.Close() })
+			time.AfterFunc(time.Second, func() { stream.Close() })
 		}
 		in <- err
 	}()
-	_, err = io.Copy(a.out, daemon)
-	switch {
-	case over.Load():
-		return errors.Join(<-in, ignoreGone(err))
-	case err != nil:
-		return ignoreGone(err)
+	go func() {
+		_, err := io.Copy(a.out, stream)
+		out <- err
+	}()
+	select {
+	case err := <-out:
+		select {
+		case inErr := <-in:
+			return errors.Join(inErr, ignoreGone(err))
+		default:
+		}
+		if err != nil {
+			return ignoreGone(err)
+		}
+		return &exitError{exitUnavailable, errors.New("the daemon closed the connection")}
+	case err := <-in:
+		select {
+		case outErr := <-out:
+			return errors.Join(err, ignoreGone(outErr))
+		case <-time.After(lastWords):
+			return err // our output is not read any more
+		}
 	}
-	return &exitError{exitUnavailable, errors.New("the daemon closed the connection")}
 }
+
+// lastWords is how long what the daemon still has to say may take, once the editor
+// has closed our input: a little longer than the daemon's own limit.
+const lastWords = daemon.Linger + time.Second
 
 // ignoreGone drops the error of an end that is not there any more: an editor that
 // goes away in mid-turn closes its pipes in any order, and needs no complaint.

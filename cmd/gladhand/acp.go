@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,8 +40,10 @@ func (a *app) splice(ctx context.Context) error {
 	}
 	defer stream.Close()
 	in, out := make(chan error, 1), make(chan error, 1)
+	var over atomic.Bool // our input has ended
 	go func() {
 		_, err := io.Copy(stream, a.in)
+		over.Store(true) // before the daemon knows, and may close its end
 		if half, ok := stream.(interface{ CloseWrite() error }); ok && err == nil {
 			err = half.CloseWrite()
 		} else {
@@ -55,12 +58,10 @@ func (a *app) splice(ctx context.Context) error {
 	}()
 	select {
 	case err := <-out:
-		select {
-		case inErr := <-in:
-			return errors.Join(inErr, ignoreGone(err))
-		default:
-		}
-		if err != nil {
+		switch {
+		case over.Load():
+			return errors.Join(<-in, ignoreGone(err))
+		case err != nil:
 			return ignoreGone(err)
 		}
 		return &exitError{exitUnavailable, errors.New("the daemon closed the connection")}

@@ -80,7 +80,7 @@ type bareStore struct {
 }
 
 func (b *bench) bareStore() (*bareStore, error) {
-	dir, err := b.fresh("bare")
+	dir, err := os.MkdirTemp(b.dir, "bare-") // one for each that asks
 	if err != nil {
 		return nil, err
 	}

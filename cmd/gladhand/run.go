@@ -282,6 +282,9 @@ func (t *turnFollower) follow(ctx context.Context, timeout time.Duration) error 
 			t.stop(ctx, says, fmt.Sprintf("it took longer than %v", timeout))
 		case <-t.signals:
 			if t.cancel != "" {
+				if t.turn == 0 {
+					return &exitError{exitCancelled, errors.New("left; the prompt may still wait: gladhand queue SESSION")}
+				}
 				return &exitError{exitCancelled, errors.New("left; the turn is being cancelled")}
 			}
 			leave = time.After(leaveAfter)
@@ -301,16 +304,27 @@ func (t *turnFollower) stop(ctx context.Context, says chan<- string, why string)
 	t.cancel = why
 	id, waits := t.at.Session(), t.turn == 0
 	go func() {
-		if waits && t.c.DropPrompt(ctx, id, t.id) == nil {
-			return
-		}
-		if err := t.c.Cancel(ctx, id); err != nil { // it runs, perhaps only just
-			select {
-			case says <- "the turn was not cancelled: " + oneLine(err.Error()):
-			case <-ctx.Done():
+		if waits {
+			// Only a prompt that is not in the queue any more is what runs.
+			if err := t.c.DropPrompt(ctx, id, t.id); gladhand.CodeOf(err) != gladhand.CodeNotFound {
+				if err != nil {
+					tell(ctx, says, "the prompt was not dropped: "+oneLine(err.Error()))
+				}
+				return
 			}
 		}
+		if err := t.c.Cancel(ctx, id); err != nil { // it runs, perhaps only just
+			tell(ctx, says, "the turn was not cancelled: "+oneLine(err.Error()))
+		}
 	}()
+}
+
+// tell says something on the screen, as long as there is one.
+func tell(ctx context.Context, says chan<- string, text string) {
+	select {
+	case says <- text:
+	case <-ctx.Done():
+	}
 }
 
 // see takes an update; done tells that the turn, or the prompt, has ended.

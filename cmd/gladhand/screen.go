@@ -285,7 +285,7 @@ func turnEnd(t gladhand.TurnUpdate) string {
 	case gladhand.StopMaxTokens:
 		return "stopped: the answer reached the model's limit of length"
 	case gladhand.StopMaxRequests:
-		return "stopped: the turn took as many steps as one may"
+		return "stopped before it was done; the agent said why"
 	case gladhand.StopRefusal:
 		return "stopped: the model refuses"
 	}

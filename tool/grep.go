@@ -298,7 +298,7 @@ func (q *query) summary(env *Env, f found, files, lines, given int) string {
 	switch {
 	case f.late:
 		s = fmt.Sprintf("stopped after %v, until then: %s", q.patience, s)
-	case f.more:
+	case f.more && len(f.hits) > 0:
 		s = "at least " + s
 	}
 	if given < len(f.hits) {

@@ -70,7 +70,7 @@ func child(mode string) {
 			}
 		}
 	case "silent":
-		time.Sleep(time.Hour)
+		hang()
 	case "dead":
 		fmt.Fprintln(os.Stderr, "cannot find "+os.Getenv("SECRET"))
 		os.Exit(3)
@@ -90,10 +90,10 @@ func child(mode string) {
 		}
 		_ = os.WriteFile(os.Getenv("MARK"), fmt.Appendf(nil, "%d %d", os.Getpid(), c.Process.Pid), 0o600)
 		serveStdio()
-		time.Sleep(time.Hour)
+		hang()
 	case "sleep":
 		signal.Ignore(syscall.SIGTERM)
-		time.Sleep(time.Hour)
+		hang()
 	case "asking": // asks and never reads the answers
 		fmt.Println(readInitialize())
 		for i := 0; ; i++ {
@@ -103,7 +103,7 @@ func child(mode string) {
 		}
 	case "deaf": // answers initialize and reads nothing any more
 		fmt.Println(readInitialize())
-		time.Sleep(time.Hour)
+		hang()
 	case "pages": // a list of tools without an end
 		raw(func(method string, id json.RawMessage, _ string) string {
 			if method == "tools/list" {
@@ -357,3 +357,7 @@ func rich() *sdk.CallToolResult {
 		StructuredContent: map[string]any{"n": 1},
 	}
 }
+
+// hang is a server that does nothing more: this process is the server, and its test
+// ends it. The hour is for one whose test is gone.
+func hang() { <-time.After(time.Hour) }
